@@ -6,10 +6,10 @@ BIN := $(VENV)/bin
 export PIP_DISABLE_PIP_VERSION_CHECK = 1
 
 .PHONY: help demo test test-quick test-compiler test-slow lint types format dist docs bench \
-	bench-deep fuzz-moves help-pages clean
+	bench-deep fuzz-moves help-pages papers clean
 
 help:
-	@echo "make demo       re-solve a game and print NashConv next to bundled baselines"
+	@echo "make demo       re-solve a game, print NashConv next to bundled baselines, and plot a curve"
 	@echo "make test       format, lint, prose, types, import rules, quick tests (about 10 minutes on two cores)"
 	@echo "make test-slow  the tests marked slow (large games)"
 	@echo "make test-compiler   the tests of make test, compiled as users' programs are (6 minutes)"
@@ -19,6 +19,7 @@ help:
 	@echo "make bench-deep      deep CFR and its successors on small games (an hour)"
 	@echo "make fuzz-moves      a million moves of all bots, and 100 000 by the clock (an hour)"
 	@echo "make help-pages   write what --help prints, after a change of options"
+	@echo "make papers       write the table of functions and papers, after a change of citations"
 	@echo "make format     rewrite the code as the formatter wants it"
 	@echo "make clean      remove the virtual environment and all that was built"
 
@@ -31,7 +32,7 @@ $(VENV)/.installed: pyproject.toml | $(BIN)/python
 	touch $@
 
 $(VENV)/.installed-test: pyproject.toml | $(BIN)/python
-	$(BIN)/pip install --quiet --editable '.[plots,test]'
+	$(BIN)/pip install --quiet --editable '.[test]'
 	touch $@ $(VENV)/.installed
 
 $(VENV)/.installed-docs: pyproject.toml | $(BIN)/python
@@ -40,6 +41,9 @@ $(VENV)/.installed-docs: pyproject.toml | $(BIN)/python
 
 demo: $(VENV)/.installed
 	$(BIN)/spiel-cr resolve
+	mkdir -p out
+	$(BIN)/spiel-cr solve --game leduc_poker --algorithm cfr+ --iterations 500 \
+		--eval-every 10 --plot out/demo.png
 
 lint: $(VENV)/.installed-test
 	$(BIN)/ruff format --check .
@@ -100,6 +104,10 @@ fuzz-moves: $(VENV)/.installed-test
 # What `spiel-cr --help` prints without importing JAX.
 help-pages: $(VENV)/.installed
 	COLUMNS=80 $(BIN)/python -c 'from spiel_cr.eval.cli import main; main.write_help_pages()'
+
+# The table of docs/reference/papers.md, from docstrings.
+papers: $(BIN)/python
+	$(BIN)/python docs/site/papers.py
 
 format: $(VENV)/.installed-test
 	$(BIN)/ruff format .

@@ -1,8 +1,7 @@
 """Draw the first moves of both players of a phantom game, near an equilibrium.
 
-Run as `python examples/draw_first_attempts.py [FILE [GAME [ITERATIONS]]]`. The example
-needs matplotlib (extra `plots`). Phantom tic-tac-toe takes 4 GB of memory and a few
-minutes.
+Run as `python examples/draw_first_attempts.py [FILE [GAME [ITERATIONS]]]`. Phantom
+tic-tac-toe takes 4 GB of memory and a few minutes.
 """
 
 import sys

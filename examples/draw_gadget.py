@@ -1,7 +1,6 @@
 """Draw the CFR-D gadget of a subgame of Kuhn poker: player 0 checked, player 1 bet.
 
-Run as `python examples/draw_gadget.py [FILE]`. The example needs matplotlib (extra
-`plots`).
+Run as `python examples/draw_gadget.py [FILE]`.
 """
 
 import sys

@@ -23,6 +23,8 @@ NUM_PLAYERS = 2
 CHANCE = int(pyspiel.PlayerId.CHANCE)
 TERMINAL = int(pyspiel.PlayerId.TERMINAL)
 
+_GENERAL_SUM = pyspiel.GameType.Utility.GENERAL_SUM
+
 Shape = tuple[int, ...]
 Pieces = Mapping[str, np.ndarray]
 
@@ -40,6 +42,7 @@ def game_type(
     parameter_specification: Mapping[str, int | str],
     *,
     chance: bool = False,
+    zero_sum: bool = True,
 ) -> pyspiel.GameType:
     """Return the type to register a game with.
 
@@ -48,6 +51,7 @@ def game_type(
       long_name: Readable name.
       parameter_specification: Every parameter and its default.
       chance: Whether there are chance nodes.
+      zero_sum: Whether a player always wins what the other one loses.
     """
     kind = pyspiel.GameType
     modes = kind.ChanceMode
@@ -57,7 +61,7 @@ def game_type(
         dynamics=kind.Dynamics.SEQUENTIAL,
         chance_mode=modes.EXPLICIT_STOCHASTIC if chance else modes.DETERMINISTIC,
         information=kind.Information.IMPERFECT_INFORMATION,
-        utility=kind.Utility.ZERO_SUM,
+        utility=kind.Utility.ZERO_SUM if zero_sum else kind.Utility.GENERAL_SUM,
         reward_model=kind.RewardModel.TERMINAL,
         max_num_players=NUM_PLAYERS,
         min_num_players=NUM_PLAYERS,
@@ -99,7 +103,7 @@ class Game(pyspiel.Game):
             num_players=NUM_PLAYERS,
             min_utility=-max_utility,
             max_utility=max_utility,
-            utility_sum=0.0,
+            utility_sum=None if kind.utility == _GENERAL_SUM else 0.0,
             max_game_length=max_game_length,
         )
         super().__init__(kind, info, params)

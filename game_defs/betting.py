@@ -4,10 +4,11 @@ The bets do not depend on the cards, so `betting_tree` enumerates all sequences 
 and bets in advance. A state of a game is then a row of these tables and the dealt
 cards. A level of many states is expanded by indexing the tables with an array of rows.
 
-In each round player 0 acts first. A player folds, calls (a check if there is nothing to
-call) or raises (a bet if there is nothing to call). After a raise the player has the
-round's amount more in the pot than the other player. A round ends when the second or a
-later action is a call; the game ends with a fold or after the last round.
+In each round the same player acts first, usually player 0. A player folds, calls (a
+check if there is nothing to call) or raises (a bet if there is nothing to call). After
+a raise the player has the round's amount more in the pot than the other player. A round
+ends when the second or a later action is a call; the game ends with a fold or after the
+last round.
 """
 
 import dataclasses
@@ -43,6 +44,7 @@ class BettingRules(NamedTuple):
       stacks: Chips of each player, including the ante. A player with too few chips to
         call calls with all of them, and the other player gets the difference back.
       free_folds: Whether a player may fold if there is nothing to call.
+      opener: Player that acts first in each round.
     """
 
     ante: int
@@ -51,6 +53,7 @@ class BettingRules(NamedTuple):
     max_raises: int
     stacks: tuple[int, int]
     free_folds: bool
+    opener: int = 0
 
     def num_dealt(self) -> list[int]:
         """Return the number of cards that have been dealt when each round begins."""
@@ -128,7 +131,7 @@ def start(rules: BettingRules) -> BettingState:
 def deal(bets: BettingState, rules: BettingRules) -> BettingState:
     """Return the bets after a deal."""
     num_deals = bets.num_deals + 1
-    mover = 0 if num_deals in rules.num_dealt() else CHANCE
+    mover = rules.opener if num_deals in rules.num_dealt() else CHANCE
     return bets._replace(
         num_deals=num_deals, mover=mover, raises=0, text=bets.text + _DEAL
     )

@@ -60,8 +60,8 @@ class SolverAdapter(Protocol):
 
         Args:
           iterations: Number of further iterations of an entry that "iterates"; number
-            of iterations from scratch of one that "restarts"; 1 for one that works
-            "once".
+            of iterations from scratch of one that "restarts", or seconds as a float if
+            it is `timed`; 1 for one that works "once".
 
         Returns:
           The seconds that count, if a clock around the call would count too much (for
@@ -85,6 +85,7 @@ class Entry(NamedTuple):
       mode: "iterates": every further iteration improves the same strategy; "restarts":
         the budget has to be known in advance, so each point of a curve is a run of its
         own; "once": the effort does not depend on a budget.
+      timed: Whether an entry that "restarts" keeps a time budget by itself.
       samples: Whether results depend on the seed.
       modules: Modules that must be installed.
       extra: Extra of the project that installs them; may be empty.
@@ -100,6 +101,7 @@ class Entry(NamedTuple):
     how: str
     make: Callable[[GameInstance, int], SolverAdapter]
     mode: Mode = "iterates"
+    timed: bool = False
     samples: bool = False
     modules: tuple[str, ...] = ()
     extra: str = ""

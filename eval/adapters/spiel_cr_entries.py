@@ -1,18 +1,25 @@
 """Adapters of this project's algorithms."""
 
+import functools
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
+
 import spiel_cr
+from spiel_cr.abstraction.gameshrink.merging import merged
 from spiel_cr.common.checks import check_iterations
 from spiel_cr.common.parameters import parse
 from spiel_cr.evaluation import traversal
+from spiel_cr.games.public_tree.comparison import sequence_map
+from spiel_cr.games.public_tree.public_tree_loading import public_tree_game
 from spiel_cr.players.player_strings import PLAYERS
 from spiel_cr.players.plugin_players import check_plugin
 from spiel_cr.policies.conversions import uniform_behaviour
 from spiel_cr.resolving.leaves.leaf_strings import check_lookahead, leaf_files
 from spiel_cr.resolving.resolving_config import ResolvingConfig
 from spiel_cr.solvers import algorithms
+from spiel_cr.solvers.representation import TREE
 from spiel_cr.solvers.task import Algorithm, Task
 
 from ..common.exact_evaluator import Strategy
@@ -47,10 +54,15 @@ def find(text: str) -> Entry | None:
       text: Algorithm of `solve`, "resolve(solver=...,iterations=...)", or a bot.
 
     Raises:
-      ValueError: If its parameters are invalid.
+      ValueError: If its parameters are invalid, or it cannot be compared.
     """
     name = text.partition("(")[0].strip()
     family = algorithms.ALGORITHMS.get(name)
+    if family is algorithms.BOARDS:
+        raise ValueError(
+            f"algorithms: {text!r} needs hands in buckets, and such strategies cannot "
+            f"be evaluated exactly; use spiel-cr solve --hand-buckets"
+        )
     if family is not None and family.name in CATALOGUE["families"]:
         return _solver(text, algorithms.find(text))
     if ":" in name:
@@ -82,6 +94,8 @@ def _solver(text: str, algorithm: Algorithm) -> Entry:
     def make(instance: GameInstance, seed: int) -> protocol.SolverAdapter:
         options = spiel_cr.GameOptions(memory_limit=instance.memory_limit)
         task = Task(algorithm, options=options, seed=seed)
+        if TREE not in family.makers:
+            return PublicTreeAdapter(instance, task)
 
         def start() -> Any:
             return task.solver(instance.tree)
@@ -91,10 +105,41 @@ def _solver(text: str, algorithm: Algorithm) -> Entry:
     scheme = getattr(config, "scheme", getattr(config, "sampling", ""))
     samples = CATALOGUE["samples"].get(f"{family.name} {scheme}", "")
     how = CATALOGUE["families"][family.name].format(config, samples=samples)
-    options: dict[str, Any] = {"samples": family.samples}
+    options: dict[str, Any] = {"samples": family.samples or family is algorithms.PUBLIC}
     if family.networks:
         options |= {"modules": ("optax",), "extra": "deep"}
     return _entry(text, how, make, **options)
+
+
+class PublicTreeAdapter(IteratingAdapter):
+    """A solver of a game in public-tree form, evaluated on the game tree."""
+
+    def __init__(self, instance: GameInstance, task: Task) -> None:
+        """Compile the solver.
+
+        Args:
+          instance: The game.
+          task: Algorithm and options.
+
+        Raises:
+          MissingError: If the game has no public-tree form.
+        """
+        try:
+            limit = instance.memory_limit
+            form = merged(public_tree_game(instance.game, memory_limit=limit))
+        except ValueError as error:
+            raise MissingError(str(error)) from error
+        super().__init__(task.solver(form))
+        self._form, self._instance = form, instance
+
+    @functools.cached_property
+    def _sequences(self) -> list[np.ndarray]:
+        """Sequence of the form for each sequence of the tree, by player, int32 [S]."""
+        return [sequence_map(self._form, self._instance.tree, p) for p in range(2)]
+
+    def strategy(self) -> Strategy:
+        first, second = super().strategy()
+        return first[self._sequences[0]], second[self._sequences[1]]
 
 
 class NetworkAdapter(protocol.SolverAdapter):
@@ -167,15 +212,17 @@ def _auto(text: str, parameters: dict[str, Any]) -> Entry:
     def make(instance: GameInstance, seed: int) -> ComputingAdapter:
         options = spiel_cr.GameOptions(memory_limit=instance.memory_limit)
 
-        def compute(iterations: int) -> Computed:
+        def compute(amount: float) -> Computed:
+            timed = isinstance(amount, float)
+            goal = spiel_cr.Goal(seconds=amount) if timed else int(amount)
             result = spiel_cr.solve(
-                instance.tree, "auto", iterations, options=options, seed=seed
+                instance.tree, "auto", goal, options=options, seed=seed
             )
             return _computed(result, note=f"{result.algorithm}: {result.reason}")
 
         return ComputingAdapter(compute)
 
-    return _entry(text, _TEXTS["auto"], make, mode="restarts")
+    return _entry(text, _TEXTS["auto"], make, mode="restarts", timed=True)
 
 
 def _resolve(text: str, parameters: dict[str, Any]) -> Entry:

@@ -48,7 +48,7 @@ from typing import Any
 
 from spiel_cr.common import atomic
 from spiel_cr.common.checks import check_seed
-from spiel_cr.common.messages import announce, one_line
+from spiel_cr.common.messages import announce, number_text, one_line
 from spiel_cr.evaluation.best_response import respond
 from spiel_cr.evaluation.opponent import Opponent, open_opponent
 from spiel_cr.evaluation.response_config import (
@@ -64,7 +64,8 @@ from spiel_cr.solvers.mccfr.table.table_policy import table_queries
 from spiel_cr.solvers.run import Checkpoint
 
 from ..common.plurals import counted
-from .command import POLICIES, Arguments, Parser, PolicyOptions, players_of
+from .command import Arguments, Parser
+from .policy_options import POLICIES, PolicyOptions, players_of
 
 RESUMES = True
 LISTS = {"policies": POLICIES}
@@ -199,8 +200,9 @@ def line_of(seat: ResponseValue) -> str:
         number = counted(seat.matches, "match", "matches")
         source = f"mean of {number} ± {seat.half_width:.4f}"
     if seat.exact_value is not None and seat.method != "exact":
-        best = f"; a best response wins {seat.exact_value:+.6f}"
-    text = f"player {seat.player}: {responder} wins {seat.value:+.6f} per match"
+        best = f"; a best response wins {number_text(seat.exact_value, '+.6f')}"
+    value = number_text(seat.value, "+.6f")
+    text = f"player {seat.player}: {responder} wins {value} per match"
     return f"{text} ({source}){best}"
 
 
@@ -210,14 +212,15 @@ def _total(report: dict[str, Any]) -> str:
     name = "NashConv" if len(report["players"]) == 2 else "value"
     if report["method"] == "exact" and not estimated:
         half = report["value"] / 2
-        note = f" (exploitability {half:.6f})" if name == "NashConv" else ""
-        return f"{name}  {report['value']:.6f}, exact{note}"
+        note = f" (exploitability {number_text(half, '.6f')})"
+        note = note if name == "NashConv" else ""
+        return f"{name}  {number_text(report['value'], '.6f')}, exact{note}"
     text = f"{name}: at least about" if estimated else f"{name} at least"
-    text += f"  {report['value']:.6f}"
+    text += f"  {number_text(report['value'], '.6f')}"
     if estimated:
         text += f" ± {report['half_width']:.6f}"
     if report["exact_value"] is not None:
-        text += f", exact {report['exact_value']:.6f}"
+        text += f", exact {number_text(report['exact_value'], '.6f')}"
     if report["share"] is not None:
         spread = f" ± {report['share_half_width']:.2%}" if estimated else ""
         text += f", {report['share']:.2%}{spread} of what can be gained"

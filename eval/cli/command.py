@@ -7,18 +7,15 @@ import pathlib
 import sys
 import textwrap
 from collections.abc import Iterator, Sequence
-from typing import Any, Literal, NoReturn, TypeVar
+from typing import Any, NoReturn, TypeVar
 
 from spiel_cr.common import atomic, figures
 from spiel_cr.common.checks import check_seed
 from spiel_cr.common.executor import Executor
-from spiel_cr.common.memory import Limit
 from spiel_cr.common.messages import one_line
-from spiel_cr.players.fixed_policies import FIXED_POLICIES
-from spiel_cr.players.player_specs import MEMORY_LIMIT
 
 from ..common.files import csv_text
-from .setting_options import field_option
+from .setting_options import field_option, flag_of
 
 Commands = argparse._SubParsersAction
 _Settings = TypeVar("_Settings")
@@ -182,35 +179,12 @@ class WorkerOptions:
     )
 
 
-@dataclasses.dataclass(kw_only=True)
-class PolicyOptions(WorkerOptions):
-    """Options of commands that compute responses to a policy.
-
-    Attributes:
-      policy (PATH|NAME): Policy to respond to.
-      player: Player that responds.
-      memory_limit: Memory limit, such as 3GB, of the game tree, which makes results
-        exact.
-    """
-
-    game: str
-    policy: str
-    player: Literal["0", "1", "both"] = "both"
-    memory_limit: Limit = MEMORY_LIMIT
-    seed: int = 0
-
-
-# Values of --policy, for `LISTS` of commands.
-POLICIES = f"""policies:
-  uniform; {", ".join(FIXED_POLICIES)} (poker);
-  an algorithm's average strategy: cfr+(iterations=10), lp;
-  PATH.npz of --save; a bot: resolving(iterations=100)"""
-
-# Options with paths of outputs, and the option with the path of an input.
+# Options with paths of outputs, and those with paths of inputs.
 OUTPUT_FILES, OUTPUT_FOLDERS, _READ = (
-    ("save", "plot", "checkpoint", "html", "csv", "efg", "table"),
+    ("save", "plot", "figure", "checkpoint", "html", "csv", "efg", "table", "latex")
+    + ("write_ranges",),
     ("out", "cache"),
-    "policy",
+    ("policy", "open"),
 )
 
 
@@ -218,26 +192,26 @@ def check_arguments(arguments: Arguments) -> None:
     """Check the arguments that all commands share, before any work.
 
     Raises:
-      ImportError: If a plot is requested and Matplotlib is missing.
       ValueError: If the seed is out of range, a path cannot be written, two options
         have the same path, or the format of a plot is unknown.
     """
     if getattr(arguments, "seed", None) is not None:
         check_seed(arguments.seed)
     paths: dict[str, atomic.Path | None] = {}
-    for name in (_READ, *OUTPUT_FILES, *OUTPUT_FOLDERS):
+    for name in (*_READ, *OUTPUT_FILES, *OUTPUT_FOLDERS):
         path = getattr(arguments, name, None)
         if not path:
             continue
-        flag = f"--{name}"
+        flag = flag_of(name)
         paths[flag] = path
         atomic.check_distinct(paths)
         if name in OUTPUT_FOLDERS:
             _check_folder(path, flag)
         elif name in OUTPUT_FILES:
             atomic.check_writable(path, flag)
-    if getattr(arguments, "plot", None):
-        figures.check(arguments.plot)
+    for name in ("plot", "figure"):
+        if path := getattr(arguments, name, None):
+            figures.check(path, name)
 
 
 def _check_folder(path: str, flag: str) -> None:
@@ -266,16 +240,17 @@ def _check_folder(path: str, flag: str) -> None:
 # Groups of options on help pages, by title.
 _GROUPS = {
     "game": "--game --form --no-batched-rules --hand-buckets --imperfect-recall "
-    "--policy --player --bot --bots --actions --board --pot --stack --ranges --bets "
-    "--first --stacks --prizes --blinds",
+    "--policy --player --bot --bots --actions --open --board --pot --stack --ranges "
+    "--bets --first --rake --stacks --prizes --blinds",
     "algorithm": "--algorithm --algorithms --dtype --lock --lock-player --method "
     "--thresholds --early-rounds --later --endgames --depth --depth-unit --leaf "
     "--gadget --values --noise --seed",
     "stopping and evaluation": "--iterations --trunk-iterations --seconds --minutes "
-    "--until --eval-every --evaluator --matches --repeats --seeds --retry "
+    "--wall-clock --until --eval-every --evaluator --matches --repeats --seeds --retry "
     "--rounds --steps",
-    "output": "--save --checkpoint --checkpoint-every --out --plot --html --csv "
-    "--efg --node --find --sort --limit",
+    "output": "--save --checkpoint --checkpoint-every --out --plot --figure --panel "
+    "--width --unit --latex --html --csv --efg --node --report --write-ranges "
+    "--notation --find --sort --limit",
     "resources": "--memory-limit --cache --workers --ray --patience",
 }
 
@@ -317,11 +292,6 @@ def add_command(commands: Commands, name: str, module: Any) -> Parser:
     parser.settings(getattr(module, f"{name.title().replace('-', '')}Options"))
     getattr(module, "add_options", lambda parser: None)(parser)
     return parser
-
-
-def players_of(arguments: Arguments) -> tuple[int, ...]:
-    """Return the players that --player names."""
-    return (0, 1) if arguments.player == "both" else (int(arguments.player),)
 
 
 def split_bots(bots: str) -> list[str]:

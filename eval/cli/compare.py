@@ -17,6 +17,10 @@ results.jsonl has one line per run (an algorithm on a game with a seed), written
 as the run is finished. If you repeat the command, only missing runs are computed, also
 with additional games, algorithms or seeds.
 
+--figure and --latex write a figure and a table for papers, with the runs of this call.
+With several seeds, lines are medians, and bands extend from the least to the greatest
+value.
+
 examples:
   spiel-cr compare --game leduc_poker
   spiel-cr compare --game kuhn_poker --game 'liars_dice(numdice=1,dice_sides=4)' \\
@@ -24,20 +28,29 @@ examples:
     --seeds 5 --workers 2 --out out/two
   spiel-cr compare --game kuhn_poker --algorithms 'default;pcfr+' --iterations 1000 \\
     --out out/kuhn
+  spiel-cr compare --game leduc_poker --algorithms 'os-mccfr;es-mccfr;public-vr+' \\
+    --seconds 10 --seeds 5 --figure curves.pdf --width 3.3in --unit mbb
 """
 
 import dataclasses
 import re
 import zlib
-from typing import Any
+from typing import Any, Literal
 
 from spiel_cr.common import atomic, memory
 from spiel_cr.common.messages import one_line
+from spiel_cr.games.opening.opened import open_game
 from spiel_cr.players.player_specs import MEMORY_LIMIT
+from spiel_cr.policies import plotting
+from spiel_cr.policies.curves import PANELS
+from spiel_cr.solvers.representation import TREE
 
 from ..adapters import registry
 from ..common.budget import Budget
+from ..common.plurals import counted
+from ..common.time_estimate import Phases, announce_phases, solving_phases
 from ..comparison import comparisons
+from ..reporting import latex
 from ..reporting.html_page import plain
 from ..reporting.summary import GameSummary, summarise
 from .command import Arguments, Parser, WorkerOptions, report_problem
@@ -67,6 +80,13 @@ class CompareOptions(WorkerOptions):
         have separate folders).
       workers: Number of processes, at most the number of cores for valid times; 0: none
         (default 1).
+      figure (FILE): Draw the curves of the algorithms of this call (pdf, svg or png).
+      panel: Horizontal axis of the figure; may be repeated for panels side by side
+        (default seconds).
+      width: Width of the figure, such as 3.3in or 84mm (default 5in for each panel).
+      unit: Unit of the figure and of the LaTeX table; mbb: NashConv per game in
+        thousandths of the big blind, or of the ante (default nash_conv).
+      latex (FILE): Write the final values as a LaTeX table.
       patience (SECONDS): Wall-clock time after which a run is given up; not with
         --workers 0 (default: ten minutes and thirty times --seconds).
     """
@@ -76,6 +96,13 @@ class CompareOptions(WorkerOptions):
     seconds: float | None = None
     iterations: int | None = None
     out: atomic.Path | None = None
+    figure: atomic.Path | None = None
+    panel: list[str] | None = dataclasses.field(
+        default=None, metadata={"choices": list(PANELS)}
+    )
+    width: str | None = None
+    unit: Literal["nash_conv", "exploitability", "mbb"] = "nash_conv"
+    latex: atomic.Path | None = None
     patience: float | None = None
 
 
@@ -92,15 +119,19 @@ def run(arguments: Arguments) -> dict[str, object]:
     arguments.out = arguments.out or _folder(arguments.game)
     if seconds is None and arguments.iterations is None:
         seconds = _SECONDS
+    for game in arguments.game:  # before any work
+        plotting.unit_factor(arguments.unit, game)
+    if arguments.width is not None:
+        plotting.inches_of(arguments.width)
     # Workers on Ray reserve as much memory as the user's limit.
     limit = memory.parse_limit(arguments.memory_limit)
     reserved = None if arguments.memory_limit == MEMORY_LIMIT else limit
     executor = arguments.executor(1, memory=reserved, patience=arguments.patience)
+    algorithms = registry.expand(arguments.algorithms)
+    budget = Budget(seconds, arguments.iterations)
+    _announce_estimate(arguments, algorithms, budget, max(executor.workers, 1))
     result = comparisons.compare(
-        arguments.game,
-        registry.expand(arguments.algorithms),
-        Budget(seconds, arguments.iterations),
-        arguments.out,
+        *(arguments.game, algorithms, budget, arguments.out),
         arguments.settings(comparisons.CompareConfig, executor=executor),
         progress=True,
         unwritten=arguments.note_unwritten,
@@ -112,6 +143,7 @@ def run(arguments: Arguments) -> dict[str, object]:
     written = page not in arguments.unwritten
     if written:
         print(f"report: {one_line(page)}")
+    files = _write_for_papers(arguments, result)
     useless = all(record["nash_conv"] is None for record in result.requested)
     if useless:
         report_problem(
@@ -121,9 +153,51 @@ def run(arguments: Arguments) -> dict[str, object]:
         **({"exit_code": 1} if useless else {}),
         "out": str(result.folder),
         **({"report": page} if written else {}),
+        **files,
         "runs": len(result.records),
         "games": [_as_json(summary) for summary in summaries],
     }
+
+
+def _announce_estimate(
+    arguments: Arguments, algorithms: list[str], budget: Budget, workers: int
+) -> None:
+    """Print an estimate of the time of all runs, if none of them is finished."""
+    total, count = Phases(), 0
+    for game in dict.fromkeys(arguments.game):
+        runs = comparisons.plan([game], algorithms, budget, arguments.seeds)
+        compiled = [run for run in runs if registry.find(run.algorithm).is_spiel_cr]
+        # Workers do not cache compiled functions.
+        one = solving_phases(
+            open_game(game), TREE, ("compare", game), seconds=budget.seconds
+        )
+        each = (1, len(compiled) / workers, len(runs) / workers, len(runs) / workers)
+        parts = zip(total, one, each, strict=True)
+        total = Phases(*(sum_ + part * times for sum_, part, times in parts))
+        count += len(runs)
+    announce_phases(total, f" for {counted(count, 'run')}")
+
+
+def _write_for_papers(
+    arguments: Arguments, result: comparisons.Comparison
+) -> dict[str, str]:
+    """Write the figure and the LaTeX table of this call, and return their paths."""
+    done = [record for record in result.requested if record["nash_conv"] is not None]
+    if arguments.figure and done:
+        with arguments.writing("figure:", arguments.figure):
+            plotting.plot(
+                done,
+                arguments.figure,
+                title="",
+                panel=arguments.panel or "seconds",
+                **arguments.options("width", "unit"),
+            )
+    if arguments.latex and done:
+        text = latex.table(summarise(result.settings, done), arguments.unit)
+        with arguments.writing("table:", arguments.latex):
+            atomic.write_text(arguments.latex, text)
+    paths = arguments.options("figure", "latex") if done else {}
+    return {k: v for k, v in paths.items() if v and v not in arguments.unwritten}
 
 
 def _folder(games: list[str]) -> str:
@@ -151,10 +225,10 @@ def _print_game(summary: GameSummary) -> None:
             f"  {row.entry.title:<{width}}{row.nash_conv.median:>10.2e}"
             f"{row.seconds.median:>10.3g}{count:>14}{spread}"
         )
-    for title, reason in summary.absent:
-        print(f"  {one_line(title)}: missing: {one_line(reason)}")
-    for title, seed, error in summary.failed:
-        print(f"  {one_line(title)}, seed {seed}: failed: {one_line(error)}")
+    for entry, reason in summary.absent:
+        print(f"  {one_line(entry.title)}: missing: {one_line(reason)}")
+    for entry, seed, error in summary.failed:
+        print(f"  {one_line(entry.title)}, seed {seed}: failed: {one_line(error)}")
 
 
 def _as_json(summary: GameSummary) -> dict[str, Any]:
@@ -174,10 +248,11 @@ def _as_json(summary: GameSummary) -> dict[str, Any]:
             for row in summary.rows
         ],
         "missing": [
-            {"algorithm": title, "reason": reason} for title, reason in summary.absent
+            {"algorithm": entry.name, "reason": reason}
+            for entry, reason in summary.absent
         ],
         "failed": [
-            {"algorithm": title, "seed": seed, "error": error}
-            for title, seed, error in summary.failed
+            {"algorithm": entry.name, "seed": seed, "error": error}
+            for entry, seed, error in summary.failed
         ],
     }

@@ -36,7 +36,7 @@ from typing import Any
 
 from spiel_cr.common import atomic
 from spiel_cr.common.memory import Limit
-from spiel_cr.common.messages import one_line
+from spiel_cr.common.messages import number_text, one_line
 from spiel_cr.common.statistics import CONFIDENCE
 from spiel_cr.evaluation import evaluate
 from spiel_cr.evaluation.result import Evaluation
@@ -124,9 +124,8 @@ def _print(arguments: Arguments, report: dict[str, Any]) -> None:
     if report["unvisited_play"]:
         visited += f", {report['unvisited_play']} strategy at the others"
         policy += f", {report['unvisited_play']} at infosets that were not visited"
-    print(
-        f"  NashConv    {report['nash_conv']:.3e}{spread}  (by {evaluator}, {policy})"
-    )
+    nash_conv = number_text(report["nash_conv"], ".3e")
+    print(f"  NashConv    {nash_conv}{spread}  (by {evaluator}, {policy})")
     print(f"  infosets    {report['infosets']:,}, {visited}")
     print(
         f"  moves       {report['moves']:,}, {report['deadline_misses']:,} of them "

@@ -51,8 +51,8 @@ from .command import (
 # The modules of the commands, in the order of the help.
 _COMMANDS = (
     "info algorithms solve spot resolve evaluate subgame best-response exploit "
-    "tournament play compare show export study abstract push-fold"
-)
+    "tournament play compare show trace export study abstract push-fold"
+).split()
 
 # Prefixes of XLA's messages about invalid operations, which are mistakes in the code.
 _INVALID_OPERATIONS = ("INVALID_ARGUMENT", "FAILED_PRECONDITION", "OUT_OF_RANGE")
@@ -77,13 +77,17 @@ def main(*, owns_process: bool = False) -> None:
     handler.setFormatter(_OneLine("spiel-cr: warning: %(message)s"))
     logging.basicConfig(handlers=[handler], level=logging.WARNING)
     arguments = _parse(sys.argv)
-    if not arguments.no_compilation_cache:
-        compilation_cache.use_compilation_cache()
-    _run(arguments, owns_process=owns_process)
+    if arguments.no_compilation_cache:
+        os.environ[compilation_cache.VARIABLE] = "off"
+    with compilation_cache.caching():
+        _run(arguments, owns_process=owns_process)
 
 
-def make_parser() -> Parser:
-    """Construct the parser of all commands."""
+def make_parser(names: Sequence[str] = _COMMANDS) -> Parser:
+    """Construct the parser of commands; by default, of all.
+
+    Each command imports other modules, so a parser of one command is made in less time.
+    """
     parser = Parser(
         prog="spiel-cr",
         description="Solve, resolve and evaluate two-player zero-sum OpenSpiel games.",
@@ -92,7 +96,7 @@ def make_parser() -> Parser:
     version = f"spiel-cr {spiel_cr.__version__}"
     parser.add_argument("--version", action="version", version=version)
     commands = parser.add_subparsers(title="commands", required=True, metavar="COMMAND")
-    for name in _COMMANDS.split():
+    for name in names:
         module = importlib.import_module(f".{name.replace('-', '_')}", __package__)
         add_command(commands, name, module)
     return parser
@@ -118,7 +122,7 @@ def write_help_pages() -> None:
 
 def _parse(argv: Sequence[str]) -> Arguments:
     """Parse the command line; argparse exits by itself on --help and on errors."""
-    parser = make_parser()
+    parser = make_parser(argv[1:2] if argv[1:2] and argv[1] in _COMMANDS else _COMMANDS)
     arguments, surplus = parser.parse_known_args(argv[1:])
     if surplus:
         words = " ".join(surplus)

@@ -37,6 +37,7 @@ from spiel_cr.players.player_specs import MEMORY_LIMIT
 from spiel_cr.players.player_strings import describe_players
 
 from ..table import families, server, table
+from ..table.bot_beliefs import beliefs_during, has_beliefs, lines
 from ..table.series import HUMAN, FinishedMatch, MatchSeries
 from . import watchdog
 from .command import Arguments, split_bots
@@ -62,6 +63,8 @@ class PlayOptions:
       web: Play in a page of the browser, which only this machine can open.
       port: Port of the page, from 1024 to 65535 (default: any free port).
       no_open: Print the page's address, and do not open the browser.
+      beliefs: After each match, print what re-solving and search bots believed at
+        their moves.
     """
 
     game: str | None = None
@@ -72,6 +75,7 @@ class PlayOptions:
     web: bool = False
     port: int | None = None
     no_open: bool = False
+    beliefs: bool = False
 
 
 def run(arguments: Arguments) -> dict[str, object]:
@@ -92,6 +96,7 @@ def run(arguments: Arguments) -> dict[str, object]:
     limits = arguments.options("memory_limit")
     if not arguments.web:
         matches = arguments.matches or 1
+        limits["beliefs"] = arguments.beliefs
         series = play(arguments.game, bots, seed=seed, matches=matches, **limits)
         return {"game": arguments.game, "bots": bots, **series.report()}
     tables: list[MatchSeries] = []
@@ -124,6 +129,8 @@ def _check_page(arguments: Arguments, bots: Sequence[str]) -> None:
             raise ValueError(f"--port={port} requires --web; add --web")
         if arguments.no_open:
             raise ValueError("--no-open requires --web; add --web")
+    elif arguments.beliefs:
+        raise ValueError("--beliefs: the review of --web shows beliefs; omit --beliefs")
     elif HUMAN not in bots:
         raise ValueError(
             f"--bots={';'.join(bots)!r}: --web needs a person as a player; use "
@@ -140,6 +147,7 @@ def play(
     source: TextIO | None = None,
     out: TextIO | None = None,
     memory_limit: Limit = MEMORY_LIMIT,
+    beliefs: bool = False,
 ) -> MatchSeries:
     """Play matches that a person watches or takes part in, at a terminal.
 
@@ -153,6 +161,7 @@ def play(
       out: Stream to which the match is printed. If None, stdout.
       memory_limit: Memory limit for game trees that bots need: bytes, or a size such as
         "3GB".
+      beliefs: Whether to print the beliefs of the bots after each match.
 
     Returns:
       The matches that were played to the end.
@@ -168,6 +177,15 @@ def play(
     for seat, bot in enumerate(series.seats(0)):
         if bot != HUMAN:
             series.bot(0, seat)
+    if beliefs and not any(
+        has_beliefs(series.bot(0, seat))
+        for seat, bot in enumerate(series.seats(0))
+        if bot != HUMAN
+    ):
+        raise ValueError(
+            f"--beliefs: none of the bots {';'.join(bots)!r} has beliefs; use a bot "
+            f"such as 'resolving(iterations=100)', 'search(...)' or 'oos(...)'"
+        )
     print(f"{one_line(series.game)}, seed {seed}", file=out)
     for number in range(matches):
         seats = series.seats(number)
@@ -183,6 +201,8 @@ def play(
             print("\nyou left the match", file=out)
             break
         _print_result(series, played, out)
+        if beliefs:
+            _print_beliefs(series, played, out)
         if matches > 1:
             _print_score(series, bots, out)
     return series
@@ -212,6 +232,20 @@ def _print_result(series: MatchSeries, played: FinishedMatch, out: TextIO) -> No
     print("at the end:", file=out)
     for line in families.lines(state, played.bots.index(HUMAN), reveal=True):
         print(f"  {line}", file=out)
+
+
+def _print_beliefs(series: MatchSeries, played: FinishedMatch, out: TextIO) -> None:
+    """Print what each bot believed at its moves."""
+    for seat, bot in enumerate(played.bots):
+        if bot == HUMAN:
+            continue
+        maker = series.bot(played.number, seat)
+        for state, beliefs in beliefs_during(series.game, played.match, maker):
+            moves = [name for player, name in families.moves_of(state) if player >= 0]
+            after = f"after {', '.join(moves)}" if moves else "at its first move"
+            print(f"player {seat} {after}:", file=out)
+            for line in lines(state, beliefs):
+                print(f"  {line}", file=out)
 
 
 def _print_score(series: MatchSeries, bots: Sequence[str], out: TextIO) -> None:

@@ -32,7 +32,6 @@ def main() -> None:
             # The import takes one or two seconds. Help pages need no message.
             if sys.argv[1:] and not sys.argv[1].startswith("-"):
                 announce("importing JAX and OpenSpiel", progress=True)
-            quieten_bars()
             from . import main as commands
 
             commands.main(owns_process=True)
@@ -52,16 +51,6 @@ def main() -> None:
 
         watchdog.end(code)
     sys.exit(code)
-
-
-def quieten_bars() -> None:
-    """Print progress bars only twice a minute if stderr is not a terminal.
-
-    This sets variables that tqdm reads when it is imported, here and in workers.
-    """
-    if not sys.stderr.isatty():
-        os.environ.setdefault("TQDM_MININTERVAL", "30")
-        os.environ.setdefault("TQDM_MAXINTERVAL", "30")
 
 
 def _without_unfinished_bars(raised: Any) -> None:

@@ -19,11 +19,10 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
-import tqdm
 
 from game_defs.bundled.holdem import strengths
 from spiel_cr.common import atomic
-from spiel_cr.common.messages import announce
+from spiel_cr.common.messages import announce, progress_bar
 from spiel_cr.push_fold import charts, equities, one_sided, solve
 from spiel_cr.push_fold.engine import Engine
 from spiel_cr.push_fold.outer import ALGORITHMS, OuterRound
@@ -157,7 +156,7 @@ def _progress_bar(
     settings: solve.SolveSettings,
 ) -> Iterator[Callable[[int, OuterRound], None]]:
     """Show the rounds on stderr."""
-    with tqdm.tqdm(unit=" rounds", desc=settings.algorithm, leave=False) as bar:
+    with progress_bar(unit=" rounds", desc=settings.algorithm, leave=False) as bar:
 
         def show_round(players: int, last: OuterRound) -> None:
             change = f"{last.change:.1e}"

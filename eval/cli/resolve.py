@@ -9,13 +9,21 @@ import time
 from typing import Any
 
 import spiel_cr
+from spiel_cr.common import compilation_cache
+from spiel_cr.games.opening.opened import open_game
 from spiel_cr.resolving.continual import need_of
 from spiel_cr.resolving.leaves.leaf_strings import DEFAULT, LEAVES
 from spiel_cr.resolving.resolving_config import ResolvingConfig
 from spiel_cr.solvers.algorithms import CFR, find
-from spiel_cr.solvers.representation import BUILT, GameOptions, represent
+from spiel_cr.solvers.representation import (
+    BUILT,
+    GameOptions,
+    choose_form,
+    represent,
+)
 
 from ..adapters import registry
+from ..common.time_estimate import announce_phases, solving_phases
 from ..comparison.measure import LastGame, Run, measure_run
 from .command import Arguments, Parser
 from .solve import SolverOptions, check_form, locks_of, report_result
@@ -68,7 +76,18 @@ def run(arguments: Arguments) -> dict[str, object]:
     options = arguments.settings(GameOptions, locks=locks_of(arguments))
     start = time.perf_counter()
     need = need_of(settings, locks=options.locks is not None)
-    form, reason = represent(game, options, need, progress=True)
+    opened = open_game(game)
+    kind = choose_form(opened, options, need).form
+    marker = ("resolve", str(opened.game), kind, str(settings), str(arguments.dtype))
+    # Both players' decisions are layers, and a solve of each has its own function.
+    phases = solving_phases(
+        *(opened, kind, marker),
+        iterations=settings.iterations,
+        layers=opened.game.max_game_length(),
+        evaluator=arguments.evaluator,
+    )
+    announce_phases(phases)
+    form, reason = represent(opened, options, need, progress=True)
     check_form(form, reason, arguments)
     building = time.perf_counter() - start
     result = spiel_cr.resolve(
@@ -79,6 +98,7 @@ def run(arguments: Arguments) -> dict[str, object]:
         progress=True,
     )
     result = dataclasses.replace(result, build_seconds=result.build_seconds + building)
+    compilation_cache.mark(marker)
     report = report_result(game, result, arguments)
     report |= {"form": reason.form, "gadget": arguments.gadget}
     if arguments.depth is not None:

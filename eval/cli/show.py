@@ -14,9 +14,10 @@ without a game tree; --player, --find, --sort and --limit set the
 initial state of its list of decisions.
 
 examples:
-  spiel-cr solve --game kuhn_poker --save out/kuhn.npz
+  spiel-cr solve --game kuhn_poker --algorithm cfr+ --until 0.001 --save out/kuhn.npz
   spiel-cr show --policy out/kuhn.npz --game kuhn_poker
   spiel-cr show --policy out/kuhn.npz --game kuhn_poker --html out/kuhn.html
+  spiel-cr show --policy out/kuhn.npz --game kuhn_poker --plot out/kuhn.svg
   spiel-cr solve --game python_leduc_poker --form public-tree --save out/leduc.npz
   spiel-cr show --policy out/leduc.npz --game python_leduc_poker --node 'check bet'
 """
@@ -24,32 +25,35 @@ examples:
 import contextlib
 import dataclasses
 import pathlib
-import re
 import sys
 from collections.abc import Sequence
 from typing import Any, Literal
-
-import pyspiel
 
 import spiel_cr
 from spiel_cr.common import atomic
 from spiel_cr.common.checks import check_iterations
 from spiel_cr.common.errors import GameTooLargeError, TooManyHistoriesError
 from spiel_cr.common.memory import Limit
-from spiel_cr.common.messages import announce, one_line
-from spiel_cr.games.tree.tree_builder import as_tree
+from spiel_cr.common.messages import announce, number_text, one_line
+from spiel_cr.games.tree.tree import GameTree
+from spiel_cr.games.tree.tree_builder import Game, as_tree
 from spiel_cr.poker import answers
 from spiel_cr.policies.queries import query
 from spiel_cr.solvers import policy_files
 
 from ..common.plurals import counted
-from ..inspection import hand_grid, infoset_view, spot_page, tree_page
+from ..inspection import (
+    hand_grid,
+    infoset_view,
+    spot_page,
+    tree_drawing,
+    tree_page,
+)
 from ..reporting import plots
-from ..reporting.html_page import plain
 from .command import Arguments
 from .spot import write_answers
 
-_LIMIT = 40
+LIST_LIMIT = 40
 
 
 @dataclasses.dataclass(kw_only=True)
@@ -58,7 +62,7 @@ class ListOptions:
 
     Attributes:
       player: Only information states of this player.
-      find (TEXT): Only information states that contain this text.
+      find (TEXT): Only information states whose name or string contains this text.
       sort: Order: the game's, by reach of all players, or by own reach x gain (default
         game).
       limit: Maximum number of information states per player (default 40).
@@ -71,7 +75,7 @@ class ListOptions:
 
 
 # Options for policies that are shown at a public node.
-_NODE = ("node", "board", "plot", "csv")
+_NODE = ("node", "board", "csv")
 _LISTED = [field.name for field in dataclasses.fields(ListOptions)]
 
 
@@ -80,7 +84,7 @@ class ShowOptions(ListOptions):
     """Options of the command.
 
     Attributes:
-      policy: File written with --save.
+      policy: File written with --save; not needed for a drawing of the game alone.
       html (FILE): Write a page to walk through, from the first decision on.
       node (ACTIONS): For policies solved with --form public-tree: actions of the
         players that lead to a public node, such as 'check bet', by the names or numbers
@@ -88,12 +92,13 @@ class ShowOptions(ListOptions):
         if the game has no such action); shown as a grid of hands (default: the first
         decision).
       board (CARDS): At this node: only hands with these public cards, such as '5c 9d'.
-      plot: Draw the grid (png, svg or pdf).
+      plot: Draw the game tree, of up to 200 histories, with the probabilities and
+        values of the policy if there is one; or the grid of hands (png, svg or pdf).
       csv (FILE): At this node of hold'em: write all hands with their weight in the
         range, equity, EV, and the probability of each action.
     """
 
-    policy: atomic.Path
+    policy: atomic.Path | None = None
     game: str
     memory_limit: Limit = None
     html: atomic.Path | None = None
@@ -105,8 +110,18 @@ class ShowOptions(ListOptions):
 
 def run(arguments: Arguments) -> dict[str, object]:
     """Show a policy."""
-    limit = _LIMIT if arguments.limit is None else arguments.limit
+    limit = LIST_LIMIT if arguments.limit is None else arguments.limit
     check_iterations(limit, name="limit")
+    if arguments.policy is None:
+        others = arguments.options("html", *_NODE, *_LISTED).values()
+        if not arguments.plot or any(value is not None for value in others):
+            raise ValueError(
+                "--policy: no policy to show; write one with spiel-cr solve --save "
+                "FILE, or draw the game alone with --plot FILE and no other option"
+            )
+        report: dict[str, object] = arguments.options("game")
+        _draw_tree(arguments, arguments.game, None, report)
+        return report
     if not pathlib.Path(arguments.policy).is_file():
         raise ValueError(
             f"policy={arguments.policy!r}: the file does not exist; write it with "
@@ -140,12 +155,20 @@ def run(arguments: Arguments) -> dict[str, object]:
     return report
 
 
+def _draw_tree(
+    arguments: Arguments, game: Game, policy: Any, report: dict[str, object]
+) -> None:
+    with arguments.writing("picture:", arguments.plot):
+        tree_drawing.draw_tree(game, policy, arguments.plot)
+        report["plot"] = arguments.plot
+
+
 def _page(arguments: Arguments) -> str:
     """Return the page of a policy that needs no game tree; small games get one."""
     policy: Any = spiel_cr.load_policy(arguments.policy, arguments.game)
     reader = getattr(getattr(policy, "form", None), "reader", None)
     if getattr(reader, "range_weights", None) is not None:
-        lead = title_of(policy.game)
+        lead = hand_grid.title_of(policy.game)
         return spot_page.spot_page(policy, policy.form.sequence_form, lead)
     views: list[infoset_view.InfosetView] = []
     most = tree_page.MOST_HISTORIES
@@ -176,6 +199,8 @@ def _show_infosets(arguments: Arguments, limit: int) -> dict[str, object]:
         memory_limit=arguments.memory_limit,
         progress=True,
     )
+    if arguments.plot:
+        tree_drawing.check_size(tree)
     announce(f"loading the policy {arguments.policy}")
     policy = spiel_cr.load_policy(arguments.policy, tree)
     strategy = query(tree, policy)
@@ -185,19 +210,21 @@ def _show_infosets(arguments: Arguments, limit: int) -> dict[str, object]:
     chosen, left_off = [], 0
     for player, infosets in enumerate(views):
         if arguments.player in (None, player):
-            matches = _choose(infosets, arguments.find, arguments.sort)
+            matches = choose_infosets(tree, infosets, arguments.find, arguments.sort)
             # The page contains them, too.
             if not arguments.html:
-                _print_player(player, len(infosets), matches, limit)
+                _print_player(tree, player, matches, limit)
             chosen += matches[:limit]
             left_off += len(matches[limit:])
     report: dict[str, object] = {
         "game": str(tree.game),
         "policy": arguments.policy,
-        "infosets": [_as_json(view) for view in chosen],
+        "infosets": [_as_json(tree, view) for view in chosen],
         # Infosets that --limit excludes.
         "left_off": left_off,
     }
+    if arguments.plot:
+        _draw_tree(arguments, tree, policy, report)
     if arguments.html:
         announce(f"making the page {arguments.html}")
         start, every = arguments.options(*_LISTED), sum(views, [])
@@ -206,11 +233,19 @@ def _show_infosets(arguments: Arguments, limit: int) -> dict[str, object]:
     return report
 
 
-def _choose(
-    views: Sequence[infoset_view.InfosetView], find: str | None, sort: str
+def choose_infosets(
+    tree: GameTree,
+    views: Sequence[infoset_view.InfosetView],
+    find: str | None,
+    sort: str | None,
 ) -> list[infoset_view.InfosetView]:
-    """Return the infosets that contain a text, in order."""
-    matches = [v for v in views if find is None or find.lower() in v.key.lower()]
+    """Return the infosets whose name or string contains a text, in order."""
+    matches = [
+        view
+        for view in views
+        if find is None
+        or find.lower() in f"{infoset_view.in_words(tree, view)[0]}\n{view.key}".lower()
+    ]
     if sort == "reach":
         matches.sort(key=lambda view: -view.player_reach * view.others_reach)
     elif sort == "gain":
@@ -219,24 +254,28 @@ def _choose(
 
 
 def _print_player(
-    player: int, total: int, views: Sequence[infoset_view.InfosetView], limit: int
+    tree: GameTree,
+    player: int,
+    views: Sequence[infoset_view.InfosetView],
+    limit: int,
 ) -> None:
-    print(f"player {player}: {len(views):,} of {counted(total, 'information state')}")
+    total = counted(len(tree.infosets[player]), "information state")
+    print(f"player {player}: {len(views):,} of {total}")
     print(f"{'own':>10}{'others':>10}{'value':>11}{'gain':>10}  information state")
     # Values within rounding errors are printed as 0, for payoffs of any size.
     values = (action.value for view in views for action in view.actions)
     rounding = 1e-12 * max(map(abs, values), default=0.0)
     for view in views[:limit]:
+        title, names = infoset_view.in_words(tree, view)
         reach, others = (
-            _number(each, 1e-12) for each in (view.player_reach, view.others_reach)
+            number_text(each, ".4g") for each in (view.player_reach, view.others_reach)
         )
-        value = _number(view.value, rounding)
-        gain = _number(max(view.gain, 0.0), rounding)
-        key = " / ".join(part for part in view.key.splitlines() if part.strip())
-        print(f"{reach:>10}{others:>10}{value:>11}{gain:>10}  {key}")
+        value = number_text(view.value, ".4g", rounding)
+        gain = number_text(max(view.gain, 0.0), ".4g", rounding)
+        print(f"{reach:>10}{others:>10}{value:>11}{gain:>10}  {title}")
         actions = "   ".join(
-            f"{a.name} {a.probability:.4f} ({_number(a.value, rounding)})"
-            for a in view.actions
+            f"{name} {a.probability:.4f} ({number_text(a.value, '.4g', rounding)})"
+            for name, a in zip(names, view.actions, strict=True)
         )
         print(f"{'':43}{actions}")
     if len(views) > limit:
@@ -244,13 +283,10 @@ def _print_player(
     print()
 
 
-def _number(value: float, rounding: float) -> str:
-    return "0" if abs(value) <= rounding else plain(value, 4)
-
-
-def _as_json(view: infoset_view.InfosetView) -> dict[str, object]:
+def _as_json(tree: GameTree, view: infoset_view.InfosetView) -> dict[str, object]:
     return {
         **view._asdict(),
+        "name": infoset_view.in_words(tree, view)[0],
         "gain": view.gain,
         "actions": [action._asdict() for action in view.actions],
     }
@@ -296,26 +332,13 @@ def _show_grid(arguments: Arguments) -> dict[str, object]:
         with arguments.writing("\npicture:", arguments.plot):
             plots.plot_hands(
                 grid.cells,
-                [_named(name) for name in grid.rows],
-                [_named(name) for name in grid.columns],
+                [hand_grid.with_suits(name) for name in grid.rows],
+                [hand_grid.with_suits(name) for name in grid.columns],
                 grid.actions,
                 arguments.plot,
-                title=f"{title_of(policy.game)}\n{_named(arguments.board or '')} "
-                f"player {grid.player} acts after {after}, probabilities in percent",
+                title=f"{hand_grid.title_of(policy.game)}\n"
+                f"{hand_grid.with_suits(arguments.board or '')} player {grid.player} "
+                f"acts after {after}, probabilities in percent",
             )
             report["plot"] = arguments.plot
     return report
-
-
-def title_of(game: pyspiel.Game) -> str:
-    """Return a game in a few words, with its board, pot and stacks."""
-    values = game.get_parameters()
-    facts = [f"{name} {values[name]}" for name in ("pot", "stack") if name in values]
-    facts = [_named(str(values["board"])), *facts] if "board" in values else facts
-    return ", ".join([game.get_type().long_name.removeprefix("Python "), *facts])
-
-
-def _named(cards: str) -> str:
-    """Return cards such as "5c9d" with symbols for suits."""
-    suits = dict(zip("cdhs", "♣♦♥♠", strict=True))
-    return re.sub(r"(?<=[\dTJQKA])[cdhs]", lambda suit: suits[suit[0]], cards)

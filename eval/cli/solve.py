@@ -5,27 +5,39 @@
 """
 
 import dataclasses
+import math
 import sys
 import time
 from typing import Any, Literal
 
+import numpy as np
+
 import spiel_cr
-from spiel_cr.common import atomic, memory
+from spiel_cr.common import atomic, compilation_cache, memory, messages
 from spiel_cr.common.checks import check_number
-from spiel_cr.common.messages import announce, one_line
+from spiel_cr.common.messages import announce, number_text, one_line
 from spiel_cr.evaluation import openspiel_evaluator
 from spiel_cr.evaluation.result import Evaluation
 from spiel_cr.games.opening.game_checks import utility_bounds
+from spiel_cr.games.opening.opened import Opened, open_game
 from spiel_cr.games.tree.tree import GameTree
+from spiel_cr.policies.best_responses import reach_of
+from spiel_cr.policies.conversions import action_values
+from spiel_cr.policies.infoset_reach import others_reach
 from spiel_cr.policies.result import Result
 from spiel_cr.solvers import algorithms, footprint, representation
 from spiel_cr.solvers.locks import Locks, read_locks
 from spiel_cr.solvers.solve import task_of
+from spiel_cr.solvers.task import Task
 
+from ..common import time_estimate
 from ..common.plurals import counted
+from ..common.time_estimate import Phases
 from .command import Arguments, Parser
 
 RESUMES = True
+# A limit of time must be positive.
+_LEAST_SECONDS = 1e-3
 
 
 @dataclasses.dataclass(kw_only=True)
@@ -86,8 +98,9 @@ def add_run_options(parser: Parser) -> None:
     """Add the options for the end of a solve and for its checkpoint."""
     parser.settings(
         spiel_cr.Goal,
-        "iterations seconds until eval_every",
+        "iterations seconds until eval_every wall_clock",
         until={"metavar": "NASH_CONV"},
+        wall_clock={"metavar": "SECONDS"},
     )
     parser.settings(
         spiel_cr.Checkpoint,
@@ -129,13 +142,18 @@ def solve_game(arguments: Arguments) -> tuple[dict[str, object], Result]:
     with atomic.reserved(arguments.checkpoint, "checkpoint_path"):
         pass  # Checked before the game tree is built; `solve` reserves the file, too.
     start = time.perf_counter()
-    need = task.need()
-    form, reason = representation.represent(
-        arguments.game, options, need, progress=True
-    )
+    opened, need = open_game(arguments.game), task.need()
+    phases, marker = _estimated(arguments, task, opened)
+    form, reason = representation.represent(opened, options, need, progress=True)
     check_form(form, reason, arguments)
     building = time.perf_counter() - start
+    if arguments.wall_clock is not None:
+        left = arguments.wall_clock - messages.elapsed() - phases.evaluating
+        settings["goal"] = dataclasses.replace(
+            settings["goal"], wall_clock=max(left, _LEAST_SECONDS)
+        )
     result = spiel_cr.solve(form, progress=True, **settings)
+    compilation_cache.mark(marker)
     result = dataclasses.replace(result, build_seconds=result.build_seconds + building)
     if result.game_form is None:
         return _report_simulated(arguments, result), result
@@ -148,6 +166,29 @@ def solve_game(arguments: Arguments) -> tuple[dict[str, object], Result]:
         with arguments.writing("  plot       ", arguments.plot):
             spiel_cr.plot(result, arguments.plot, title=title)
     return report, result
+
+
+def _estimated(
+    arguments: Arguments, task: Task, opened: Opened
+) -> tuple[Phases, tuple[str, ...]]:
+    """Print an estimate of the time, and return it with the marker of the run."""
+    form = representation.choose_form(opened, task.options, task.need()).form
+    config, family = task.algorithm.config, task.algorithm.family
+    marker = (str(opened.game), form, str(config), task.kind.name)
+    full_width = not (family.samples and family.name != "automatic" or family.networks)
+    phases = time_estimate.solving_phases(
+        opened,
+        form,
+        marker,
+        iterations=task.most if full_width and family.iterates else None,
+        seconds=min(task.goal.seconds or math.inf, task.goal.wall_clock or math.inf),
+        evaluator=arguments.evaluator,
+    )
+    if (limit := task.goal.wall_clock) is not None:
+        left = limit - messages.elapsed() - sum(phases._replace(solving=0.0))
+        phases = phases._replace(solving=max(0.0, min(phases.solving, left)))
+    time_estimate.announce_phases(phases)
+    return phases, marker
 
 
 def locks_of(arguments: Arguments) -> Locks | None:
@@ -324,6 +365,7 @@ def report_result(game: str, result: Result, arguments: Arguments) -> dict[str, 
     print(f"{_head(game, result)}{each}")
     report |= _report_values(result, evaluation)
     report |= _report_mixed_strategies(result)
+    _print_ties(result)
     rate = ""
     if result.algorithm != "lp":
         per_second = result.iterations_per_second
@@ -336,6 +378,34 @@ def report_result(game: str, result: Result, arguments: Arguments) -> dict[str, 
     if saved:
         print(f"  policy      {one_line(arguments.save)}")
     return report
+
+
+def _print_ties(result: Result) -> None:
+    """Print that other equilibria may exist, if unplayed actions of `lp` are as good.
+
+    Only infosets that both players' strategies reach are counted.
+    """
+    tree = result.tree
+    if result.algorithm != "lp" or tree is None:
+        return
+    form, strategy = result.sequence_form_and_average()
+    reach = reach_of(form, strategy)
+    ties = 0
+    for player, values in enumerate(action_values(tree, strategy)[0]):
+        decisions, played = tree.decisions[player], strategy[player][1:]
+        owner = decisions.owner[1:]
+        others = others_reach(tree, player, reach[1 - player])
+        reached = (others > 1e-9) & (reach[player][decisions.parent] > 1e-9)
+        mean = np.bincount(owner, played * values[1:], minlength=len(decisions))
+        rounding = 1e-9 * float(np.abs(values).max())
+        is_tied = (played < 1e-9) & (values[1:] >= mean[owner] - rounding)
+        ties += int((is_tied & reached[owner]).sum())
+    if ties:
+        are = "action is" if ties == 1 else "actions are"
+        print(
+            f"  note        {ties:,} unplayed {are} as good as those played, so other "
+            f"equilibria\n              may exist; --algorithm cfr+ usually mixes more"
+        )
 
 
 def _report_mixed_strategies(result: Result) -> dict[str, object]:
@@ -353,7 +423,7 @@ def _report_mixed_strategies(result: Result) -> dict[str, object]:
         strategies.append(dict(zip(names, chances, strict=True)))
         state.apply_action(state.legal_actions()[0])
     for player, strategy in enumerate(strategies):
-        shown = ", ".join(f"{name} {p:.6g}" for name, p in strategy.items())
+        shown = ", ".join(f"{name} {number_text(p)}" for name, p in strategy.items())
         print(f"  player {player}    {shown}")
     return {"strategies": strategies}
 
@@ -363,8 +433,8 @@ def _report_values(result: Result, evaluation: Evaluation) -> dict[str, object]:
     low, high = utility_bounds(result.game) or (0.0, 0.0)
     rounding = sys.float_info.epsilon * (high - low)
 
-    def rounded(value: float) -> float:
-        return 0.0 if value < rounding else value
+    def shown(value: float, spec: str = ".3e") -> str:
+        return number_text(max(value, 0.0), spec, rounding)
 
     tool = (
         "OpenSpiel, exact" if evaluation.evaluator == "openspiel" else "spiel_cr, exact"
@@ -372,25 +442,31 @@ def _report_values(result: Result, evaluation: Evaluation) -> dict[str, object]:
     if evaluation.evaluator == "spiel_cr" and result.tree is None:
         assert result.game_form is not None
         tool += f", by a best response in {result.game_form.kind} form"
-    print(f"  NashConv    {rounded(evaluation.nash_conv):.3e}  ({tool})")
-    print(f"  game value  {evaluation.game_value:+.6f}  (player 0, under this policy)")
+    print(f"  NashConv    {shown(evaluation.nash_conv)}  ({tool})")
+    assert evaluation.game_value is not None
+    value = number_text(evaluation.game_value, "+.6f")
+    print(f"  game value  {value}  (player 0, under this policy)")
     report: dict[str, object] = {}
-    if evaluation.bounds is not None:
+    if result.form is not None and not result.form.is_zero_sum:
+        report = _report_general_sum(result)
+    elif evaluation.bounds is not None:
         report["value_bounds"] = evaluation.bounds
         low, high = evaluation.bounds
-        print(f"              in [{low:+.6f}, {high:+.6f}] for the game itself")
+        ends = ", ".join(number_text(end, "+.6f") for end in (low, high))
+        print(f"              in [{ends}] for the game itself")
     if not result.has_locks:
         return report
     locked, regrets = result.locked_infosets(), result.regrets()
     nash_conv, bounds = result.nash_conv_with_locks(), result.value_bounds_with_locks()
-    print(
-        f"  with locks  NashConv {rounded(nash_conv):.3e}, game value in "
-        f"[{bounds[0]:+.6f}, {bounds[1]:+.6f}]  (spiel_cr, exact)"
-    )
+    text = ""
+    if result.form is None or result.form.is_zero_sum:
+        ends = ", ".join(number_text(end, "+.6f") for end in bounds)
+        text = f", game value in [{ends}]"
+    print(f"  with locks  NashConv {shown(nash_conv)}{text}  (spiel_cr, exact)")
     for player, (count, regret) in enumerate(zip(locked, regrets, strict=True)):
         print(
             f"  player {player}    {counted(count, 'infoset')} locked; would gain "
-            f"{rounded(regret):.6g} by a best response without locks"
+            f"{shown(regret, '.6g')} by a best response without locks"
         )
     return report | {
         "locked": locked,
@@ -398,3 +474,15 @@ def _report_values(result: Result, evaluation: Evaluation) -> dict[str, object]:
         "nash_conv_with_locks": nash_conv,
         "value_bounds_with_locks": bounds,
     }
+
+
+def _report_general_sum(result: Result) -> dict[str, object]:
+    """Print and report both players' values and gains in a game with rake."""
+    values, regrets = result.values(), result.regrets()
+    print("  with rake   not zero-sum: the strategies are not an exact equilibrium")
+    for player, (value, regret) in enumerate(zip(values, regrets, strict=True)):
+        print(
+            f"  player {player}    EV {value:+.6f} under this policy; would gain "
+            f"{max(regret, 0.0):.6g} by a best response"
+        )
+    return {"values": values, "regrets": regrets}

@@ -16,23 +16,24 @@ import dataclasses
 import json
 import pathlib
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
-from spiel_cr.common import atomic, figures
+from spiel_cr.common import atomic
 from spiel_cr.common.checks import check_iterations, check_number
 from spiel_cr.common.executor import Executor
-from spiel_cr.common.messages import announce
+from spiel_cr.common.messages import number_text, progress_bar, silent
 
 from ..common import conditions
 from ..common.files import csv_text, write_all
 from ..studies import page
-from ..studies.study import STUDIES, Finding, MeanPoint, Measurement, mean_points
+from ..studies.study import STUDIES, Finding, MeanPoint, Measurement, Study, mean_points
 from .command import Arguments, Parser, WorkerOptions
 
 LISTS = {"studies": "\n".join(f"  {s.name}: {s.title}" for s in STUDIES.values())}
 # Number of points of a quantity that are printed.
 _SHOWN = 8
+_BAR = "[{elapsed}] {desc}"
 
 
 @dataclasses.dataclass(kw_only=True)
@@ -43,7 +44,7 @@ class StudyOptions(WorkerOptions):
       size (SHARE): Share of the default numbers of iterations and samples.
       seeds (N): Number of seeds of a study that depends on chance; the default depends
         on the study.
-      out (DIR): Folder for the results: JSON, CSV, and a plot (extra `plots`).
+      out (DIR): Folder for the results: JSON, CSV, and a plot.
       table (FILE): Write a Markdown table of all results in --out. If the file has the
         two lines `<!-- studies: begin -->` and `<!-- studies: end -->`, the table
         replaces the text between them.
@@ -91,8 +92,9 @@ def _run_study(
     study = STUDIES[arguments.name]
     start = time.perf_counter()
     print(f"{study.title}\n  sources: {', '.join(study.sources)}\n  {study.protocol}\n")
-    announce(f"computing the figures of {study.name}")
-    measured = list(study.measure(arguments.size, arguments.seeds, executor))
+    if study.explanation:
+        print(study.explanation)
+    measured = list(_measure(study, arguments, executor))
     points = mean_points(measurement for _, measurement in measured)
     findings = study.findings(points, arguments.size)
     verdict, reason = study.verdict(findings)
@@ -116,8 +118,42 @@ def _run_study(
     return report
 
 
+def _measure(
+    study: Study, arguments: Arguments, executor: Executor
+) -> Iterator[tuple[int, Measurement]]:
+    """Yield seeds and measurements, with the progress on a single line."""
+    text = f"computing the figures of {study.name}"
+    with progress_bar(desc=text, bar_format=_BAR) as bar, silent():
+        for seed, line in study.measure(arguments.size, arguments.seeds, executor):
+            bar.set_description_str(
+                f"{study.name}: finished {line.series}", refresh=False
+            )
+            bar.update()
+            yield seed, line
+
+
+def _print_table(points: Sequence[MeanPoint]) -> None:
+    """Print numbers whose names are "column: row" as a table."""
+    cells: dict[str, dict[str, str]] = {}
+    for point in points:
+        column, _, row = point.series.rpartition(": ")
+        cells.setdefault(row, {})[column] = number_text(point.mean, ".5g")
+    columns = {
+        column: max(len(column), 10) + 2 for row in cells.values() for column in row
+    }
+    width = max(map(len, cells))
+    print(" " * width + "".join(f"{c:>{w}}" for c, w in columns.items()))
+    for row, numbers in cells.items():
+        line = "".join(f"{numbers.get(c, ''):>{w}}" for c, w in columns.items())
+        print(f"{row:<{width}}{line}")
+    print()
+
+
 def _print_points(points: Sequence[MeanPoint], x_label: str) -> None:
     """Print means of all quantities, of long curves the last points."""
+    if not x_label and all(": " in p.series and p.seeds == 1 for p in points):
+        _print_table(points)
+        return
     by_series: dict[str, list[MeanPoint]] = {}
     for point in points:
         by_series.setdefault(point.series, []).append(point)
@@ -127,7 +163,7 @@ def _print_points(points: Sequence[MeanPoint], x_label: str) -> None:
             at = f"{point.x:>14,.6g} {x_label}" if x_label else ""
             width = point.half_width
             interval = f" ± {width:.2g} ({point.seeds} seeds)" if width else ""
-            print(f"{at:<36}  {point.mean:.7g}{interval}")
+            print(f"{at:<36}  {number_text(point.mean, '.7g')}{interval}")
     print()
 
 
@@ -155,9 +191,6 @@ def _write(
     files = {f"{name}.json": f"{text}\n", f"{name}.csv": csv_text(head, rows)}
     write_all(folder, files, arguments.note_unwritten)
     print(f"results in {folder / name}.json and .csv")
-    if not figures.available():
-        print("no plot: matplotlib is missing; pip install 'spiel_cr[plots]'")
-        return
     points = [MeanPoint(**point) for point in report["points"]]
     with arguments.writing("plot", folder / f"{name}.png"):
         page.plot(STUDIES[name], points, folder / f"{name}.png")

@@ -12,13 +12,13 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NamedTuple
 
 import pyspiel
-from tqdm import tqdm
 
 from spiel_cr.common import atomic, interrupts, memory
 from spiel_cr.common import json_records as checks
 from spiel_cr.common.checks import check_iterations
 from spiel_cr.common.executor import Executor
 from spiel_cr.common.json_log import JsonLog, OtherRunError, Record, same_settings
+from spiel_cr.common.messages import progress_bar
 from spiel_cr.games.opening import estimate
 from spiel_cr.games.opening.opened import open_game
 from spiel_cr.players.player_specs import MEMORY_LIMIT
@@ -77,7 +77,7 @@ def compare(
     out: atomic.Path,
     config: CompareConfig = CompareConfig(),
     *,
-    progress: bool = False,
+    progress: bool | None = None,
     unwritten: Callable[[OSError], object] | None = None,
 ) -> Comparison:
     """Execute the runs that are not in the folder, and write the report.
@@ -137,7 +137,7 @@ def compare(
         records = log.map(
             executor,
             measurer,
-            (),
+            (executor.is_in_process,),
             left,
             finished=lambda record: False,
             # Folders grow under other conditions, so each line has its own.
@@ -149,13 +149,13 @@ def compare(
             named=lambda key: "{1} on {0}, seed {2}".format(*key),
         )
         try:
-            for _ in tqdm(
+            for _ in progress_bar(
                 records,
                 total=len(runs),
                 initial=len(runs) - len(left),
                 desc="compare",
                 unit="run",
-                disable=not progress,
+                progress=progress,
                 smoothing=0.1,
             ):
                 pass

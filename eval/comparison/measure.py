@@ -6,10 +6,12 @@ at 1, 2, 5, 10 ... iterations, or at fixed shares of the time budget.
 """
 
 import functools
+import os
 import time
 from collections.abc import Callable, Iterator
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
+from spiel_cr.common import compilation_cache
 from spiel_cr.common.errors import GameTooLargeError
 from spiel_cr.common.json_log import Record
 
@@ -105,8 +107,15 @@ def failed(run: Run, error: str | None) -> Record:
     return {**key, **numbers, "error": error, **conditions.facts()}
 
 
-def measurer() -> Callable[[Run], Record]:
-    """Return the function that a worker calls for each run."""
+def measurer(caches: bool = True) -> Callable[[Run], Record]:
+    """Return the function that a worker calls for each run.
+
+    Args:
+      caches: Whether compiled functions are cached. If not, compilation times are
+        those of a first run.
+    """
+    if not caches:
+        os.environ[compilation_cache.VARIABLE] = "off"
     return functools.partial(measure_run, LastGame())
 
 
@@ -230,6 +239,11 @@ def _restart(entry: Entry, adapter: SolverAdapter, budget: Budget) -> _Steps:
                 yield _clocked(adapter, count), count, last
         return
     assert budget.seconds is not None
+    if entry.timed:
+        for point in budget.points():
+            spent = _clocked(adapter, float(point))
+            yield spent, adapter.iterations, point == budget.seconds
+        return
     count = entry.least
     while True:
         spent = _clocked(adapter, count)
@@ -248,7 +262,7 @@ def _once(entry: Entry, adapter: SolverAdapter, budget: Budget) -> _Steps:
     yield spent, adapter.iterations, True
 
 
-def _clocked(adapter: SolverAdapter, iterations: int) -> Spent:
+def _clocked(adapter: SolverAdapter, iterations: Any) -> Spent:
     """Run iterations; processor time includes compilation, wall-clock time does not."""
     cpu, start = time.process_time(), time.perf_counter()
     adapter_seconds = adapter.run(iterations)

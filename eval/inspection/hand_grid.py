@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
+import pyspiel
 
 from spiel_cr.policies.form_policy import FormPolicy
 from spiel_cr.policies.public_node_names import find_node, names_at, node_probabilities
@@ -189,3 +190,17 @@ def _table(rows: Sequence[str], columns: Sequence[str], cells: np.ndarray) -> st
         ]
         lines.append(" ".join([f"{name:<{first}}", *shown]).rstrip())
     return "\n".join(lines)
+
+
+def title_of(game: pyspiel.Game) -> str:
+    """Return a game in a few words, with its board, pot and stacks."""
+    values = game.get_parameters()
+    facts = [f"{name} {values[name]}" for name in ("pot", "stack") if name in values]
+    facts = [with_suits(str(values["board"])), *facts] if "board" in values else facts
+    return ", ".join([game.get_type().long_name.removeprefix("Python "), *facts])
+
+
+def with_suits(cards: str) -> str:
+    """Return cards such as "5c9d" with symbols for suits."""
+    suits = dict(zip("cdhs", "♣♦♥♠", strict=True))
+    return re.sub(r"(?<=[\dTJQKA])[cdhs]", lambda suit: suits[suit[0]], cards)

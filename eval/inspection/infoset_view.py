@@ -1,13 +1,16 @@
-"""Probabilities and values of a strategy at each infoset."""
+"""Probabilities and values of a strategy at each infoset, and names of infosets."""
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
+import pyspiel
 
 from spiel_cr.games.opening.game_checks import payoff_offset
 from spiel_cr.games.tree.tree import GameTree
 from spiel_cr.policies import best_responses, conversions, infoset_reach
 from spiel_cr.policies.best_responses import reach_of
+
+from ..table import families
 
 # For each player float64 [S], action probabilities by sequence.
 Strategy = tuple[np.ndarray, np.ndarray]
@@ -118,3 +121,38 @@ def action_names(tree: GameTree, player: int) -> list[str]:
         state = tree.state_at(history)
         names += [state.action_to_string(player, a) for a in actions.tolist()]
     return names
+
+
+def in_words(tree: GameTree, view: InfosetView) -> tuple[str, list[str]]:
+    """Return the name of an infoset, see `name_of`, and the names of its actions."""
+    state = tree.state_at(int(tree.infosets[view.player].history[view.number]))
+    names = [families.name_of(state, action.action) for action in view.actions]
+    return name_of(state), names
+
+
+def name_of(state: pyspiel.State) -> str:
+    """Return the infoset of a state in words, such as "J, after Check, Bet".
+
+    The words are the acting player's cards, the public cards and the players' moves. In
+    games without drawings, or with hidden moves, the name is the information state
+    string in one line.
+    """
+    player = state.current_player()
+    holds, public, _ = seen_by(state, player)
+    if not holds or not families.has_open_actions(state.get_game()):
+        lines = state.information_state_string(player).splitlines()
+        return " / ".join(line.strip() for line in lines if line.strip())
+    moves = [name for mover, name in families.moves_of(state) if mover >= 0]
+    cards = f"{holds} on {public}" if public else holds
+    return f"{cards}, after {', '.join(moves) or 'the deal'}"
+
+
+def seen_by(state: pyspiel.State, player: int) -> tuple[str, str, Any]:
+    """Return the player's cards, the public cards and the board, if drawn."""
+    if not families.is_drawn(state.get_game()):
+        return "", "", None
+    drawn = families.draw(state, player)
+    parts = {part["type"]: part for part in drawn.parts}
+    shown = parts.get("poker", {}).get("board", [])
+    cards = (card["text"] + card["suit"] for card in shown if "text" in card)
+    return drawn.holds, " ".join(cards), parts.get("grid")

@@ -74,7 +74,9 @@ function select(i) {
   document.querySelectorAll(".tree .now").forEach(e => e.classList.remove("now"));
   (rows[i] || $("tree").firstChild).classList.add("now");
   const node = nodes[i], all = everyone[i], tints = colours(node.actions);
-  $("path").textContent = node.path.length ? "after " + node.path.join(", ") : "at the start";
+  const street = ["flop", "turn", "river"][board.length / 2 - 3 + node.street];
+  $("path").textContent = (node.path.length ? "after " + node.path.join(", ") : "at the start")
+    + (node.street ? ` (${street}: means over the cards dealt)` : "");
   $("told").replaceChildren(make("strong", "p" + node.player, "player " + node.player),
     ` acts, ${node.player ? "in" : "out of"} position: `, all.share > 0
       ? `${all.weight.toFixed(1)} combos, EV ${chips(all.row[EV])}, equity ${percent(all.row[EQUITY])}`

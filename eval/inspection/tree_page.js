@@ -1,5 +1,5 @@
 const {nodes, infosets} = data;
-const KEY = 0, HOLDS = 1, PUBLIC = 2, BOARD = 3, OWN = 4, OTHERS = 5, VALUE = 6, GAIN = 7, ACTIONS = 8;
+const KEY = 0, NAME = 1, HOLDS = 2, PUBLIC = 3, BOARD = 4, OWN = 5, OTHERS = 6, VALUE = 7, GAIN = 8, ACTIONS = 9;
 const children = nodes.map(() => []);
 nodes.forEach((n, i) => { if (n[0] >= 0) children[n[0]].push(i); });
 const firsts = infosets.map(own => own.map(() => -1));
@@ -238,13 +238,6 @@ function sorted(pairs) {
   return pairs.map(pair => [size(infosets[pair[0]][pair[1]]), pair])
     .sort((a, b) => b[0] - a[0]).map(found => found[1]);
 }
-// A decision in words; the information state string in games without drawings.
-function titled(p, number) {
-  const view = infosets[p][number], holds = view[HOLDS];
-  if (!holds) return view[KEY] || "(empty)";
-  const cards = view[PUBLIC] ? holds + " on " + view[PUBLIC] : holds;
-  return cards + (dealt ? ", after " + (movesOf[p][number].replaceAll("\n", ", ") || "the deal") : "");
-}
 function search() {
   const text = $("find").value.toLowerCase(), player = $("player").value;
   const list = $("found");
@@ -252,7 +245,7 @@ function search() {
   list.replaceChildren();
   infosets.forEach((own, p) => own.forEach((view, number) => {
     if (player !== "" && +player !== p) return;
-    if ((titled(p, number) + "\n" + view[KEY]).toLowerCase().includes(text)) hits.push([p, number]);
+    if ((view[NAME] + "\n" + view[KEY]).toLowerCase().includes(text)) hits.push([p, number]);
   }));
   hits = sorted(hits);
   $("count").textContent = hits.length + " decisions"
@@ -261,7 +254,7 @@ function search() {
 }
 function link(p, number) {
   const view = infosets[p][number];
-  const item = make("li"), button = make("button", "", titled(p, number));
+  const item = make("li"), button = make("button", "", view[NAME] || "(empty)");
   button.append(make("span", "soft", "\nplayer " + p
     + (view[GAIN] === null ? ", " : " could gain " + short(Math.max(loss(view), 0))
     + " per match by a best response from here on; ") + "reach of its own actions " + percent(view[OWN])));

@@ -15,7 +15,7 @@ import pyspiel
 from open_spiel.python import policy as openspiel_policy
 
 from ..table import families
-from .infoset_view import InfosetView
+from .infoset_view import InfosetView, name_of, seen_by
 from .strategy_page import strategy_page
 
 # OpenSpiel's name of an outcome for which a game has no name.
@@ -51,8 +51,8 @@ def tree_page(
     kept = "all" if walk.whole else "the most likely"
     lead += f": {kept} {len(walk.nodes):,} histories of {game}"
     data = {"nodes": walk.nodes, "infosets": walk.infosets, "start": start or {}}
-    name = game.get_type().long_name.removeprefix("Python ")
-    return strategy_page(__file__, f"A policy for {name}", lead, data)
+    title = f"A policy for {families.title_of(game)}"
+    return strategy_page(__file__, title, lead, data)
 
 
 class _LikelyHistories:
@@ -63,10 +63,10 @@ class _LikelyHistories:
         value] of each history, parents first. The value is player 0's expected utility,
         or None if a part below was not visited. The infoset is -1 if no player acts or
         the policy was not queried.
-      infosets: Rows by player and infoset, [key, the player's cards, public cards,
-        board, player's reach, others' reach, value, gain, actions], with the numbers of
-        `InfosetView`, and actions as [name, probability, value, number]. Unknown
-        numbers are None.
+      infosets: Rows by player and infoset, [key, name, the player's cards, public
+        cards, board, player's reach, others' reach, value, gain, actions], with the
+        numbers of `InfosetView`, and actions as [name, probability, value, number].
+        Unknown numbers are None.
       whole: Whether all histories were visited.
     """
 
@@ -103,7 +103,7 @@ class _LikelyHistories:
                 continue
             node[6] = 0.0  # `_finish` adds the values below
             if player < 0:
-                steps = _outcomes(state)
+                steps = outcomes_of(state)
             else:
                 node[4] = self._infoset(state, player, reach_of_players[player])
                 actions = self.infosets[player][node[4]][-1]
@@ -134,7 +134,7 @@ class _LikelyHistories:
         if (player, key) in self._numbers:
             return self._numbers[player, key]
         view = self._views.get((player, key))
-        holds, public, board = _seen_by(state, player)
+        holds, public, board = seen_by(state, player)
         legal = state.legal_actions()
         if view is None:
             nothing: float | None = None
@@ -146,24 +146,13 @@ class _LikelyHistories:
             played = {a.action: (a.probability, a.value) for a in view.actions}
         name = functools.partial(families.name_of, state)
         actions = [[name(a), *map(short, played[a]), a] for a in legal]
-        row = [key, holds, public, board, *map(short, numbers), actions]
+        row = [key, name_of(state), holds, public, board, *map(short, numbers), actions]
         self._numbers[player, key] = len(self.infosets[player])
         self.infosets[player].append(row)
         return self._numbers[player, key]
 
 
-def _seen_by(state: pyspiel.State, player: int) -> tuple[str, str, Any]:
-    """Return the player's cards, the public cards and the board, if drawn."""
-    if not families.is_drawn(state.get_game()):
-        return "", "", None
-    drawn = families.draw(state, player)
-    parts = {part["type"]: part for part in drawn.parts}
-    shown = parts.get("poker", {}).get("board", [])
-    cards = (card["text"] + card["suit"] for card in shown if "text" in card)
-    return drawn.holds, " ".join(cards), parts.get("grid")
-
-
-def _outcomes(state: pyspiel.State) -> list[tuple[int, str, float]]:
+def outcomes_of(state: pyspiel.State) -> list[tuple[int, str, float]]:
     """Return actions, names and probabilities of chance."""
     outcomes = [(a, p) for a, p in state.chance_outcomes() if p > 0]
     names = [
@@ -202,7 +191,7 @@ def _words(state: pyspiel.State, player: int) -> str:
     """Return the information of a player: its cards and public ones, if drawn."""
     if not families.is_drawn(state.get_game()):
         return str(state.information_state_string(player))
-    return " ".join(_seen_by(state, player)[:2])
+    return " ".join(seen_by(state, player)[:2])
 
 
 def short(value: float | None) -> float | None:

@@ -1,49 +1,14 @@
-"""Pictures of the curves of a game, for reports.
-
-They need the extra `plots`; reports are also written without it.
-"""
+"""Figures of the curves of a game, for reports."""
 
 import io
 import re
 from collections.abc import Iterator, Sequence
-from typing import Literal, NamedTuple
-
-import numpy as np
 
 from spiel_cr.common import figures
+from spiel_cr.policies.curves import PANELS, Curve, Panel, Place, ahead, draw
 
 from .html_page import number, text
-from .summary import CurveBand, GameSummary, Row
-
-Against = Literal["seconds", "wall", "iterations"]
-# Labels of the horizontal axes.
-AGAINST: dict[Against, str] = {
-    "seconds": "solving time (s)",
-    "wall": "time with set-up and compilation (s)",
-    "iterations": "iterations",
-}
-
-# (x, NashConv, least, greatest)
-_Point = tuple[float, float, float, float]
-_MARKS = "os^Dv"
-# Numbers below this share of the largest value are rounding errors.
-_FLOOR = 1e-13
-
-
-class Curve(NamedTuple):
-    """A curve.
-
-    Attributes:
-      label: Label in the legend.
-      points: x, NashConv, and its least and greatest value over seeds.
-      is_spiel_cr: Whether it is of this project: a thicker, unbroken line.
-      joined: Whether a line joins the points.
-    """
-
-    label: str
-    points: list[_Point]
-    is_spiel_cr: bool
-    joined: bool
+from .summary import GameSummary, Row
 
 
 def chart(summary: GameSummary) -> str:
@@ -52,9 +17,11 @@ def chart(summary: GameSummary) -> str:
     # Each line of the legend contains four rows of the table.
     axes = figures.panels(size=(14, 4.5 + len(summary.rows) / 18), columns=3)
     titles: list[list[str]] = []
-    for axis, (against, words) in zip(axes, AGAINST.items(), strict=True):
+    for axis, (against, words) in zip(axes, PANELS.items(), strict=True):
         series = series_of(summary.rows, against=against)
-        _draw(axis, series, len(titles))
+        draw(axis, series, first=len(titles))
+        # Minor ticks take most of the time of drawing.
+        axis.minorticks_off()
         axis.set_xlabel(words)
         titles += [[_words(one.label, p, words) for p in one.points] for one in series]
     axes[0].set_ylabel("NashConv (game's units)")
@@ -65,7 +32,7 @@ def chart(summary: GameSummary) -> str:
     return _hovered(file.getvalue(), titles)
 
 
-def _words(label: str, point: _Point, where: str) -> str:
+def _words(label: str, point: Place, where: str) -> str:
     """Return the text that browsers show at a point."""
     x, *values = map(number, point)
     band = f" ({values[1]} to {values[2]})" if point[2] < point[3] else ""
@@ -87,41 +54,7 @@ def _hovered(svg: str, titles: Sequence[Sequence[str]]) -> str:
     return re.sub(r'<g id="points-(\d+)">|<use [^>]*/>', titled, svg)
 
 
-def _draw(axis: figures.Axes, series: Sequence[Curve], first: int = 0) -> None:
-    """Draw curves on logarithmic axes, with zeros and rounding errors at the edge.
-
-    Args:
-      axis: Axis of a panel.
-      series: Curves of the panel.
-      first: Number of the first one in the picture.
-    """
-    greatest = max((p[3] for one in series for p in one.points), default=1.0)
-    for place, one in enumerate(series):
-        # A curve without points still has a colour and an entry in the legend.
-        x, *values = np.array(one.points).reshape(-1, 4).T
-        middle, low, high = np.maximum(values, _FLOOR * greatest)
-        colour, style = f"C{place}", "-" if one.is_spiel_cr else "--"
-        axis.fill_between(x, low, high, color=colour, alpha=0.15)
-        axis.plot(
-            x,
-            middle,
-            color=colour,
-            linestyle=style if one.joined else "none",
-            linewidth=2 if one.is_spiel_cr else 1,
-            marker=_MARKS[place // 10 % len(_MARKS)],
-            markersize=4,
-            label=one.label,
-            gid=f"points-{first + place}",
-        )
-    if any(
-        one.points for one in series
-    ):  # matplotlib supports log axes only with points
-        axis.set(xscale="log", yscale="log")
-    # Minor ticks take most of the time of drawing.
-    axis.minorticks_off()
-
-
-def series_of(rows: Sequence[Row], *, against: Against) -> list[Curve]:
+def series_of(rows: Sequence[Row], *, against: Panel) -> list[Curve]:
     """Return the curves of a game, in the order of the rows.
 
     Args:
@@ -130,28 +63,14 @@ def series_of(rows: Sequence[Row], *, against: Against) -> list[Curve]:
     """
     series = []
     for row in rows:
-        points: list[_Point] = [
-            (place, point.nash_conv.median, *point.nash_conv[1:])
+        # Nearly all compilation precedes the first point.
+        setup = row.setup_seconds.median + row.compile_seconds.median
+        points: list[Place] = [
+            (place, *point.nash_conv)
             for point in row.curve
-            if (place := _place(row, point, against)) is not None and place > 0
+            if (place := point.at(against, setup)) is not None and place > 0
         ]
         if row.entry.mode == "restarts":
-            points = _ahead(points)
-        joined = row.entry.mode != "once"
-        series.append(Curve(row.entry.title, points, row.entry.is_spiel_cr, joined))
+            points = ahead(points)
+        series.append(Curve(row.entry.title, points, row.entry.is_spiel_cr))
     return series
-
-
-def _place(row: Row, point: CurveBand, against: Against) -> float | None:
-    if against == "wall":  # nearly all compilation is before the first point
-        return point.seconds + row.setup_seconds.median + row.compile_seconds.median
-    return point.seconds if against == "seconds" else point.iterations
-
-
-def _ahead(points: list[_Point]) -> list[_Point]:
-    """Drop points of separate runs that took longer than a run of more iterations."""
-    kept: list[_Point] = []
-    for point in reversed(points):
-        if not kept or point[0] < kept[-1][0]:
-            kept.append(point)
-    return kept[::-1]

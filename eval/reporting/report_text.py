@@ -6,7 +6,6 @@ import shlex
 from collections import Counter
 from collections.abc import Iterable, Sequence
 
-from spiel_cr.common.figures import available
 from spiel_cr.common.json_log import Record
 from spiel_cr.players.player_specs import MEMORY_LIMIT
 
@@ -73,18 +72,18 @@ def _of_game(summary: GameSummary) -> document.Section:
     if summary.rows:
         blocks += [_picture(summary), _table(summary)]
     if summary.absent:
-        blocks.append(document.DocumentTerms("Not available", summary.absent))
+        pairs = [(entry.title, reason) for entry, reason in summary.absent]
+        blocks.append(document.DocumentTerms("Not available", pairs))
     if summary.failed:
         pairs = [
-            (f"{title}, seed {seed}", error) for title, seed, error in summary.failed
+            (f"{entry.title}, seed {seed}", error)
+            for entry, seed, error in summary.failed
         ]
         blocks.append(document.DocumentTerms("Failed", pairs, warning=True))
     return document.Section(summary.game, blocks)
 
 
 def _picture(summary: GameSummary) -> document.Block:
-    if not available():
-        return document.Paragraph("Figures need the extra `plots` (matplotlib).")
     words = "NashConv against solving time, total time and iterations"
     return document.DocumentFigure(words, curves.chart(summary))
 

@@ -1,40 +1,13 @@
 """Summaries of the lines of results for reports."""
 
-import statistics
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from spiel_cr.common.json_log import Record
+from spiel_cr.policies.curves import CurveBand, Range, bands, median_count, over_seeds
 
 from ..adapters import registry
 from ..adapters.protocol import Entry
-
-
-class Range(NamedTuple):
-    """Median, minimum and maximum of a number over seeds."""
-
-    median: float
-    least: float
-    greatest: float
-
-    @property
-    def single(self) -> bool:
-        """Whether all seeds have the same value."""
-        return self.least == self.greatest
-
-
-class CurveBand(NamedTuple):
-    """A point of a curve over seeds.
-
-    Attributes:
-      seconds: Median of seconds.
-      iterations: Median number of iterations; None if there are none.
-      nash_conv: Median and range of NashConv.
-    """
-
-    seconds: float
-    iterations: float | None
-    nash_conv: Range
 
 
 class Row(NamedTuple):
@@ -84,16 +57,16 @@ class GameSummary(NamedTuple):
     Attributes:
       game: Game string.
       rows: Rows, lowest NashConv first.
-      absent: Pairs (title, reason) of algorithms that could not run.
-      failed: Triples (title, seed, error) of runs that failed.
+      absent: Pairs (entry, reason) of algorithms that could not run.
+      failed: Triples (entry, seed, error) of runs that failed.
       expected: Number of runs of the comparison on this game.
       done: Number of finished runs.
     """
 
     game: str
     rows: tuple[Row, ...]
-    absent: tuple[tuple[str, str], ...]
-    failed: tuple[tuple[str, int, str], ...]
+    absent: tuple[tuple[Entry, str], ...]
+    failed: tuple[tuple[Entry, int, str], ...]
     expected: int
     done: int
 
@@ -126,8 +99,8 @@ def summarise(settings: Record, records: Sequence[Record]) -> list[GameSummary]:
     for game in settings["games"]:
         rows: list[Row] = []
         # Each reason is listed once, in order.
-        absent: dict[tuple[str, str], None] = {}
-        failed: list[tuple[str, int, str]] = []
+        absent: dict[tuple[Entry, str], None] = {}
+        failed: list[tuple[Entry, int, str]] = []
         records_of_game = [record for record in records if record["game"] == game]
         for entry in entries:
             runs = [
@@ -137,9 +110,9 @@ def summarise(settings: Record, records: Sequence[Record]) -> list[GameSummary]:
             ]
             for record in runs:
                 if record.get("missing"):
-                    absent[entry.title, record["missing"]] = None
+                    absent[entry, record["missing"]] = None
                 elif record["error"]:
-                    failed.append((entry.title, record["seed"], record["error"]))
+                    failed.append((entry, record["seed"], record["error"]))
             good = [record for record in runs if record["nash_conv"] is not None]
             if good:
                 rows.append(_row(entry, good))
@@ -158,60 +131,13 @@ def summarise(settings: Record, records: Sequence[Record]) -> list[GameSummary]:
 
 
 def _row(entry: Entry, records: Sequence[Record]) -> Row:
-    ranges = {name: _range([record[name] for record in records]) for name in _RANGES}
-    curves = [record["curve"] for record in records]
+    values = {name: [record[name] for record in records] for name in _RANGES}
     return Row(
         entry=entry,
         seeds=len(records),
-        **ranges,
-        iterations=_median([record["iterations"] for record in records]),
+        **{name: over_seeds(numbers) for name, numbers in values.items()},
+        iterations=median_count([record["iterations"] for record in records]),
         judges=tuple(sorted({record["evaluator"] for record in records})),
         note=records[0]["note"],
-        curve=_bands(
-            _runs_in_common(curves) if entry.mode == "restarts" else _points(curves)
-        ),
-    )
-
-
-def _range(values: Sequence[float]) -> Range:
-    return Range(float(statistics.median(values)), min(values), max(values))
-
-
-def _median(counts: Sequence[int | None]) -> float | None:
-    """Return the median of the counts that are not None."""
-    present = [count for count in counts if count is not None]
-    return statistics.median(present) if present else None
-
-
-# Points of a curve, each [seconds, iterations, NashConv].
-_Curve = list[list[Any]]
-
-
-def _points(curves: Sequence[_Curve]) -> list[_Curve]:
-    """Group points by their place from the end, because slow seeds skip the first."""
-    length = min(len(curve) for curve in curves)
-    return [[curve[place] for curve in curves] for place in range(-length, 0)]
-
-
-def _runs_in_common(curves: Sequence[_Curve]) -> list[_Curve]:
-    """Group runs with the same number of iterations in all seeds, and the final runs.
-
-    Fast seeds have more runs than slow ones, so only equal numbers are one point.
-    """
-    of = [{point[1]: point for point in curve} for curve in curves]
-    shared = [count for count in of[0] if all(count in other for other in of)]
-    joined = [[points[count] for points in of] for count in shared]
-    final = [curve[-1] for curve in curves]
-    return joined if joined and joined[-1] == final else [*joined, final]
-
-
-def _bands(groups: Sequence[_Curve]) -> tuple[CurveBand, ...]:
-    """Return medians and ranges of groups of points."""
-    return tuple(
-        CurveBand(
-            statistics.median(seconds for seconds, _, _ in points),
-            _median([count for _, count, _ in points]),
-            _range([value for _, _, value in points]),
-        )
-        for points in groups
+        curve=bands([record["curve"] for record in records]),
     )

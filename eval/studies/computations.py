@@ -13,13 +13,11 @@ import numpy as np
 
 import spiel_cr
 from game_defs.bundled.holdem import strengths
-from spiel_cr.abstraction import buckets, gameshrink
+from spiel_cr.abstraction import gameshrink
 from spiel_cr.common import atomic
-from spiel_cr.evaluation import openspiel_evaluator
 from spiel_cr.evaluation.response_config import SearchConfig
 from spiel_cr.games.public_tree import public_tree_footprint
 from spiel_cr.games.public_tree.public_tree_loading import public_tree_game
-from spiel_cr.policies import best_responses
 from spiel_cr.push_fold import equities
 from spiel_cr.push_fold import solve as push_fold_solve
 from spiel_cr.push_fold.engine import Engine
@@ -31,6 +29,8 @@ from spiel_cr.solvers.first_order.solvers import make_solver
 from ..tournaments import sessions, tournament
 from ..tournaments.round_robin import RoundRobinConfig
 from .study import Measurement
+
+_GAIN = "value", "half_width"
 
 
 def scaled(size: float, count: int, least: int = 1) -> int:
@@ -82,19 +82,6 @@ def solve(
                 *(game, algorithm, goal), options=options, checkpoint=path, seed=seed
             )
             yield Measurement(series, result.nash_conv(), goal.seconds or 0.0)
-
-
-def game_value(
-    size: float, seed: int, *, game: str, algorithm: str, iterations: int
-) -> Iterator[Measurement]:
-    """Measure player 0's value of a solution, whose error is at most its NashConv."""
-    tree = spiel_cr.build_tree(game)
-    result = spiel_cr.solve(tree, algorithm, scaled(size, iterations))
-    evaluation = openspiel_evaluator.evaluate(tree.game, result.average_policy())
-    assert evaluation.game_value is not None
-    yield Measurement(
-        f"value by {algorithm}", evaluation.game_value, error=evaluation.nash_conv
-    )
 
 
 def gradients(
@@ -249,9 +236,7 @@ def checkpoints(
         for number in iterations:
             path = f"{folder}/M{number}.npz"
             spiel_cr.solve(
-                game,
-                algorithm,
-                scaled(size, number),
+                *(game, algorithm, scaled(size, number)),
                 options=spiel_cr.GameOptions("simulator"),
                 checkpoint=f"{folder}/checkpoint.npz",
                 seed=seed,
@@ -260,12 +245,9 @@ def checkpoints(
         names = [f"M{number}" for number in iterations]
 
         def shares(part: str, players: Sequence[str]) -> list[list[float | None]]:
-            length = sessions.SessionConfig(stack, rounds[part])
             return sessions.play_sessions(
-                game,
-                players,
-                scaled(size, count, 4),
-                length,
+                *(game, players, scaled(size, count, 4)),
+                sessions.SessionConfig(stack, rounds[part]),
                 f"{folder}/{part}-{len(players)}",
                 RoundRobinConfig(seed),
             ).win_share
@@ -286,103 +268,35 @@ def responses(
     policy: str,
     method: str,
     simulations: int = 1000,
-    learn: int = 0,
-    rounds: int = 20,
-    histories: str = "all",
+    matches: int = 1000,
+    unit: float | None = None,
 ) -> Iterator[Measurement]:
-    """Measure the share of NashConv that approximate best responses find.
+    """Measure what approximate best responses of both players gain in total.
 
     Args:
       size: Share of the full size.
-      seed: Seed of the search.
+      seed: Seed of the search and of the matches.
       game: Game string.
       policy: Policy to respond to.
       method: Method of the response.
       simulations: Number of simulations per information state.
-      learn: Number of simulations from every information state before the search.
-      rounds: Number of rounds of training.
-      histories: Histories that simulations follow.
+      matches: Number of matches as each player, in games without a game tree.
+      unit: Unit of the mean gain per match, such as the big blind. If None, the gain is
+        a share of NashConv.
     """
-    search = SearchConfig(
-        scaled(size, simulations),
-        scaled(size, learn) if learn else 0,
-        histories=histories,
-    )
     config = spiel_cr.ResponseConfig(
-        method, search, rounds=scaled(size, rounds), seed=seed
+        method,
+        SearchConfig(scaled(size, simulations)),
+        rounds=scaled(size, 20),
+        matches=scaled(size, matches, 4),
+        seed=seed,
     )
-    best = spiel_cr.nash_conv(game, policy)
-    value = sum(
-        spiel_cr.best_response(game, policy, player, config).value
-        for player in range(2)
-    )
-    yield Measurement(f"{method} against {policy}, {game}", value / best)
-
-
-def exploitability(
-    size: float, seed: int, *, game: str, policy: str
-) -> Iterator[Measurement]:
-    """Measure half the NashConv of a policy, the exploitability of most papers."""
-    name = f"exploitability of {policy}, {game}"
-    yield Measurement(name, spiel_cr.nash_conv(game, policy) / 2)
-
-
-def winnings(
-    size: float, seed: int, *, game: str, policy: str, count: int, unit: float
-) -> Iterator[Measurement]:
-    """Measure what local best response wins per match from a policy in a large game.
-
-    Args:
-      size: Share of the full size.
-      seed: Seed of the matches.
-      game: Game string.
-      policy: Policy to respond to.
-      count: Number of matches as each player.
-      unit: Unit of the winnings, such as the big blind.
-    """
-    config = spiel_cr.ResponseConfig("lbr", matches=scaled(size, count, 4), seed=seed)
-    evaluations = [
-        spiel_cr.best_response(game, policy, player, config) for player in range(2)
-    ]
-    mean, half_width = (
-        sum(getattr(each, name) for each in evaluations) / (2 * unit)
-        for name in ("value", "half_width")
-    )
-    yield Measurement(f"lbr against {policy}", mean, error=half_width)
-
-
-def abstraction(
-    size: float,
-    seed: int,
-    *,
-    game: str,
-    method: str,
-    budgets: Sequence[Sequence[int]],
-    iterations: int,
-) -> Iterator[Measurement]:
-    """Measure NashConv in the full game of solutions of games of buckets.
-
-    Args:
-      size: Share of the full size.
-      seed: Seed of the clustering.
-      game: Game string.
-      method: Features by which private states are clustered.
-      budgets: Numbers of buckets by round.
-      iterations: Number of iterations of `dcfr`.
-    """
-    full_game = public_tree_game(game)
-    for budget in budgets:
-        partition = buckets.abstract(full_game, budget, method, seed=seed).partition
-        result = spiel_cr.solve(
-            gameshrink.coarsen(full_game, partition), "dcfr", scaled(size, iterations)
-        )
-        average = result.sequence_form_and_average()[1]
-        lifted = gameshrink.lift(full_game, partition, average)
-        form = full_game.sequence_form
-        nash_conv = best_responses.nash_conv(
-            form, best_responses.reach_of(form, lifted)
-        )
-        yield Measurement(f"{method}, {game}", nash_conv, budget[-1])
+    responses = [spiel_cr.best_response(game, policy, p, config) for p in range(2)]
+    value, error = (sum(getattr(r, name) for r in responses) for name in _GAIN)
+    name, total = f"{method} against {policy}", 2 * (unit or 0)
+    if unit is None:
+        name, total = f"{name}, {game}", spiel_cr.nash_conv(game, policy)
+    yield Measurement(name, value / total, error=error / total)
 
 
 def memory(size: float, seed: int, *, game: str) -> Iterator[Measurement]:

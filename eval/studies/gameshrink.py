@@ -1,26 +1,17 @@
-"""Measurements of GameShrink on Rhode Island Hold'em: published sizes, and its loss."""
+"""Measurements of abstractions: published sizes of GameShrink's, and losses."""
 
 import math
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 
 import game_defs  # noqa: F401  registers the project's games
-from spiel_cr.abstraction import gameshrink
-from spiel_cr.abstraction.gameshrink.partition import Partition
+import spiel_cr
+from spiel_cr.abstraction import buckets, gameshrink
 from spiel_cr.games.public_tree.game import PublicTreeGame
 from spiel_cr.games.public_tree.public_tree_loading import public_tree_game
 from spiel_cr.policies import best_responses
-from spiel_cr.solvers.algorithms import CFR, find
-from spiel_cr.solvers.cfr import cfr
 
 from .study import Measurement
-
-_ALGORITHM = "cfr+"
-# Partitions that are solved, by name.
-_PARTITIONS: dict[str, Callable[..., Partition]] = {
-    "by histograms": gameshrink.histogram_partition,
-    "equitable": gameshrink.lossless_partition,
-}
 
 
 def partitions(size: float, seed: int, *, game: str) -> Iterator[Measurement]:
@@ -50,36 +41,51 @@ def partitions(size: float, seed: int, *, game: str) -> Iterator[Measurement]:
         yield Measurement(f"{name}: is equitable", float(difference is None))
 
 
-def loss(
-    size: float, seed: int, *, game: str, partition: str, iterations: int
-) -> Iterator[Measurement]:
-    """Measure NashConv of a solution in the abstraction, and in the full game."""
-    represented = public_tree_game(game)
-    classes = _PARTITIONS[partition](represented)
-    iterations = max(10, int(size * iterations))
-    inside, lifted = _solved(represented, classes, iterations)
-    yield Measurement(f"{partition}: NashConv among classes", inside)
-    yield Measurement(f"{partition}: NashConv when lifted", lifted)
-
-
-def approximate(
+def losses(
     size: float,
     seed: int,
     *,
     game: str,
-    thresholds: Sequence[Sequence[float]],
+    method: str,
+    limits: Sequence[Sequence[float]] = ((),),
+    algorithm: str = "cfr+",
     iterations: int,
 ) -> Iterator[Measurement]:
-    """Measure the loss of the approximate version, by thresholds of each round."""
+    """Measure NashConv of solutions in abstractions, and in the full game.
+
+    Args:
+      size: Share of the full size.
+      seed: Seed of the clustering.
+      game: Game string.
+      method: "by histograms", "equitable", or features by which private states are
+        clustered.
+      limits: Numbers by round, which determine an abstraction each: thresholds of
+        histograms, or numbers of buckets.
+      algorithm: Algorithm that solves the abstractions.
+      iterations: Number of iterations.
+    """
     represented = public_tree_game(game)
-    for limits in thresholds:
-        classes = gameshrink.histogram_partition(represented, limits)
-        count = max(10, int(size * iterations))
-        _, lifted = _solved(represented, classes, count)
-        yield Measurement("NashConv when lifted", lifted, limits[-1])
-        yield Measurement(
-            "classes of the last round", classes.num_classes(0)[-1], limits[-1]
-        )
+    for limit in limits:
+        if method == "by histograms":
+            classes = gameshrink.histogram_partition(represented, limit or None)
+        elif method == "equitable":
+            classes = gameshrink.lossless_partition(represented)
+        else:
+            budget = [int(number) for number in limit]
+            classes = buckets.abstract(represented, budget, method, seed=seed).partition
+        abstract = gameshrink.coarsen(represented, classes)
+        result = spiel_cr.solve(abstract, algorithm, max(10, int(size * iterations)))
+        average = result.sequence_form_and_average()[1]
+        lifted = gameshrink.lift(represented, classes, average)
+        form, x = represented.sequence_form, (limit or [0])[-1]
+        for name, value in {
+            "NashConv among classes": result.nash_conv(),
+            "NashConv when lifted": best_responses.nash_conv(
+                form, best_responses.reach_of(form, lifted)
+            ),
+            "classes of the last round": classes.num_classes(0)[-1],
+        }.items():
+            yield Measurement(f"{method}: {name}", value, x)
 
 
 def _full_rows(game: PublicTreeGame) -> int:
@@ -88,21 +94,3 @@ def _full_rows(game: PublicTreeGame) -> int:
     cards = parameters["num_ranks"] * parameters["num_suits"]
     deals = [math.perm(cards, r + 1) for r in range(game.num_rounds)]
     return gameshrink.lp_rows(game.betting, [deals, deals])
-
-
-def _solved(
-    game: PublicTreeGame, partition: Partition, iterations: int
-) -> tuple[float, float]:
-    """Return NashConv of an average in the game of classes, and of its lift."""
-    form = gameshrink.coarsen(game, partition).sequence_form
-    solver = cfr.make_solver(
-        form,
-        config=find(_ALGORITHM, families=(CFR,)).config,
-        compile=cfr.compile_for(form, iterations),
-    )
-    solver.run(iterations)
-    average = solver.average(0), solver.average(1)
-    lifted = gameshrink.lift(game, partition, average)
-    pairs = (form, average), (game.sequence_form, lifted)
-    inside, full_game = (best_responses.nash_conv(*pair) for pair in pairs)
-    return inside, full_game

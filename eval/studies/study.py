@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from spiel_cr.common.executor import IN_PROCESS, Executor, in_order
+from spiel_cr.common.messages import number_text
 from spiel_cr.common.statistics import mean_and_half_width
 
 # Fields of cases that are not arguments of the computation.
@@ -135,7 +136,7 @@ class Claim:
             reason = "This is a claim about full size."
             return Finding(f"{name}{at}", published, "–", NOT_COMPARABLE, reason)
         measured = find_point(f"{name}{at}", points)
-        text = f"{measured.mean:.7g}"
+        text = number_text(measured.mean, ".7g")
         if isinstance(bound, str):
             bound = bound.replace("{*}", name[self.series.find("*") :])
             factor = "" if self.factor == 1 else f"{self.factor:g} × "
@@ -177,6 +178,7 @@ class Study:
       x_label: Unit of budgets, for plots.
       y_label: Unit of measurements, for plots.
       linear: Whether the axes of plots are linear; otherwise logarithmic.
+      explanation: Introduction for learners, printed before the numbers.
       small: Share of the full size at which the study takes less than a minute.
       reason: Reason why the study is not comparable.
     """
@@ -194,6 +196,7 @@ class Study:
     x_label: str = ""
     y_label: str = "NashConv"
     linear: bool = False
+    explanation: str = ""
     small: float = 0.1
     reason: str = ""
 

@@ -1,10 +1,13 @@
 """Games with drawings on the page; other games are shown by their own strings."""
 
+import dataclasses
+import pathlib
 from collections.abc import Callable, Iterator
 
 import pyspiel
 
 from spiel_cr.games.histories import moves_along
+from spiel_cr.games.opening import gambit_files
 
 from . import boards, cards
 from .drawing import Drawing, Look, in_words, look_at, plain
@@ -38,9 +41,23 @@ _OPEN_ACTIONS = {
 }
 
 
+def title_of(game: pyspiel.Game) -> str:
+    """Return the title of a game from a Gambit file, or OpenSpiel's name of a game."""
+    if game.get_type().short_name == "efg_game":
+        path = pathlib.Path(game.get_parameters()["filename"])
+        title = gambit_files.parse(path.read_text("utf-8"), str(path)).title
+        return title or path.stem
+    return str(game.get_type().long_name).removeprefix("Python ")
+
+
 def is_drawn(game: pyspiel.Game) -> bool:
     """Return whether the page draws this game itself."""
     return game.get_type().short_name in _DRAWN
+
+
+def has_open_actions(game: pyspiel.Game) -> bool:
+    """Return whether all actions of the players are public."""
+    return game.get_type().short_name in _OPEN_ACTIONS
 
 
 def name_of(state: pyspiel.State, action: int) -> str:
@@ -81,6 +98,18 @@ def draw(
     return Drawing(parts, holds=look.text)
 
 
+def holds_of(state: pyspiel.State, player: int, text: str) -> str:
+    """Return what a player holds in another information state of a drawn game.
+
+    Args:
+      state: A state with the same public information.
+      player: The player.
+      text: Its information-state string.
+    """
+    look = dataclasses.replace(look_at(state, player), text=text)
+    return _DRAWN[state.get_game().get_type().short_name](look, None).holds
+
+
 def lines(state: pyspiel.State, player: int, *, reveal: bool = False) -> list[str]:
     """Return a position as lines for a terminal, or the game's own string.
 
@@ -111,9 +140,8 @@ def opponents_moves(state: pyspiel.State, player: int) -> list[str]:
       state: Decision of the player, or terminal state, at which all is revealed.
       player: Player 0 or 1.
     """
-    if not state.is_terminal():
-        if state.get_game().get_type().short_name not in _OPEN_ACTIONS:
-            return []
+    if not state.is_terminal() and not has_open_actions(state.get_game()):
+        return []
     names: list[str] = []
     for mover, name in moves_of(state):
         names = [] if mover == player else [*names, name] if mover >= 0 else names

@@ -330,9 +330,11 @@ function look() {
   $("notes").replaceChildren(...review.notes.map(n => make("p", "", n)));
   step();
 }
+// Values of moves, by their names in the table; the notes explain them.
+const KINDS = [["bot", "against this opponent"], ["solution", "at equilibrium"]];
 // The loss of value of the chosen move compared with the best one.
 function costOf(moves) {
-  for (const [key, kind] of [["solution", "in a solution"], ["bot", "against this bot"]]) {
+  for (const [key, kind] of [...KINDS].reverse()) {
     const known = moves.filter(m => typeof m[key] === "number");
     const own = known.find(m => m.chosen);
     if (!own) continue;
@@ -349,11 +351,15 @@ function step() {
   $("forth").disabled = at === count - 1;
   $("then").replaceChildren(...one.parts.map(part => build(part, null)));
   showMoves(one.moves);
-  showRange(one.range);
+  showRange($("range"), one.range);
+  $("believed").hidden = !one.beliefs;
+  if (one.beliefs) {
+    showRange($("beliefs"), one.beliefs);
+    $("beliefs").append(...one.beliefs.notes.map(n => make("p", "lead", n)));
+  }
 }
 function showMoves(moves) {
-  const kinds = [["bot", "against this bot"], ["solution", "in a solution"]]
-    .filter(([kind]) => moves.some(m => kind in m));
+  const kinds = KINDS.filter(([kind]) => moves.some(m => kind in m));
   const head = make("tr");
   head.append(make("th", "", "move"));
   for (const [, name] of kinds) head.append(make("th", "", name));
@@ -375,8 +381,7 @@ function showMoves(moves) {
   }
   $("moves").replaceChildren(top, body);
 }
-function showRange(range) {
-  const box = $("range");
+function showRange(box, range) {
   if (!range) {
     box.replaceChildren(make("p", "lead", "No range: the bot's strategy never leads "
       + "here, or the game tree was not built."));

@@ -16,6 +16,7 @@ import numpy as np
 import pyspiel
 
 from spiel_cr.common import errors
+from spiel_cr.common.messages import number_text
 from spiel_cr.evaluation.aivat import TreeValues
 from spiel_cr.evaluation.referee import Match
 from spiel_cr.evaluation.traversal import Interview
@@ -25,12 +26,12 @@ from spiel_cr.games.opening.opened import Openable, open_game
 from spiel_cr.games.tree.tree import GameTree
 from spiel_cr.games.tree.tree_builder import build_tree
 from spiel_cr.policies import best_responses, conversions
-from spiel_cr.policies.beliefs import tree_posterior
+from spiel_cr.policies.beliefs import BotBeliefs, tree_posterior
 from spiel_cr.policies.bot_base import as_learner
 from spiel_cr.solvers.solve import solve
 
 from ..common.infosets import members
-from . import families
+from . import bot_beliefs, families
 
 # Largest game whose tree is built for a review if no bot needs the tree.
 MOST_HISTORIES = 400_000
@@ -95,12 +96,13 @@ class Reviewer:
 
         Returns:
           "decisions": the person's decisions, each with "parts" (see `drawing`),
-          "moves" and "range"; "notes": explanations of the numbers; "aivat": the
-          person's luck-adjusted return, if the tree was built.
+          "moves", "range" and "beliefs"; "notes": explanations of the numbers;
+          "aivat": the person's luck-adjusted return, if the tree was built.
         """
         game = open_game(self._game).game
         states = _decisions(game, match, person)
         shown = [_shown(state, match.actions[len(state.history())]) for state in states]
+        _add_beliefs(shown, states, bot_beliefs.beliefs_during(game, match, bot))
         tree = self._game_tree()
         if tree is None:
             return {"decisions": shown, "notes": [self._unavailable]}
@@ -132,7 +134,9 @@ class Reviewer:
         notes.append(
             f"Your result: {match.returns[person] + offset:+g}. Without the luck of "
             f"the deal, and of the bot's moves if its probabilities are known: "
-            f"{aivat:+.3f} (AIVAT, with the values of the solution)."
+            f"{number_text(aivat, '+.3f')} (AIVAT, with the values at equilibrium). "
+            f"AIVAT subtracts from the result how much better the cards and the bot's "
+            f"random moves were for you than on average."
         )
         return {"decisions": shown, "notes": notes, "aivat": aivat}
 
@@ -238,8 +242,8 @@ class Reviewer:
             )
         if of_bot.values is not None:
             notes.append(
-                "Against this bot: your expected utility after the move if you then "
-                "play a best response to the bot."
+                "Column “against this opponent”: your average result if you choose "
+                "the move and then play perfectly against this bot."
             )
         elif of_bot.queried.any():
             notes.append(
@@ -248,9 +252,9 @@ class Reviewer:
                 f"require all of them."
             )
         notes.append(
-            f"In a solution: the same value against {_SOLVER} after {_ITERATIONS:,} "
-            f"iterations (NashConv {self._nash_conv:.1e}). Values are your utility, in "
-            f"the units of the game."
+            f"Column “at equilibrium”: the same against an opponent that plays an "
+            f"equilibrium, {_SOLVER} after {_ITERATIONS:,} iterations (NashConv "
+            f"{self._nash_conv:.1e}). All values are yours, in the units of the game."
         )
         return notes
 
@@ -274,6 +278,29 @@ def _shown(state: pyspiel.State, chosen: int) -> Json:
     # The range shows the bot's private information, so it is revealed.
     parts = families.draw(state, player, reveal=True, over=True).parts
     return {"parts": parts, "moves": moves, "range": None}
+
+
+def _add_beliefs(
+    shown: list[Json],
+    states: list[pyspiel.State],
+    beliefs: list[tuple[pyspiel.State, BotBeliefs]],
+) -> None:
+    """Add to each of the person's decisions what the bot believed at its last one."""
+    for decision, state in zip(shown, states, strict=True):
+        person, length = state.current_player(), len(state.history())
+        earlier = [each for each in beliefs if len(each[0].history()) < length]
+        decision["beliefs"] = None
+        if earlier and earlier[-1][1].opponent_range is not None:
+            at, believed = earlier[-1]
+            best: dict[str, float] = {}
+            numbers = believed.opponent_range or {}
+            for held, share in bot_beliefs.in_words(at, believed, person, numbers):
+                best[held] = best.get(held, 0.0) + share
+            true = families.draw(at, person).holds
+            entries = _entries(list(best.items()), true)
+            decision["beliefs"] = entries | {
+                "notes": bot_beliefs.lines(at, believed)[1:]
+            }
 
 
 def _infosets_above(tree: GameTree, player: int, at: list[np.ndarray]) -> set[int]:
@@ -350,6 +377,16 @@ def _range(
             held = families.draw(tree.state_at(int(histories[place])), player).holds
             probabilities[held] = probabilities.get(held, 0.0) + float(weight[place])
     best = sorted(probabilities.items(), key=lambda item: (-item[1], item[0]))
+    return _entries(best, true)
+
+
+def _entries(best: list[tuple[str, float]], true: str) -> Json:
+    """Return the likeliest entries of a range, and the one that is true.
+
+    Args:
+      best: Private information and its probability, the likeliest first.
+      true: Private information that the player has in the match.
+    """
     lines: list[Json] = [
         {"holds": held, "probability": round(share, 6), "true": held == true}
         for number, (held, share) in enumerate(best)

@@ -110,7 +110,7 @@ class MatchTable:
         self._set(
             phase="preparing",
             game=str(series.game),
-            title=series.game.get_type().long_name.removeprefix("Python "),
+            title=families.title_of(series.game),
             bot=bot,
             named={o.string: o.title for o in STRENGTHS}.get(bot, ""),
             match=0,

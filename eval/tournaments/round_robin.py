@@ -12,7 +12,6 @@ from typing import Any, Protocol, TypeAlias, TypeVar
 
 import numpy as np
 import pyspiel
-from tqdm import tqdm
 
 from spiel_cr.common import atomic, json_log, storage
 from spiel_cr.common import json_records as checks
@@ -20,6 +19,7 @@ from spiel_cr.common.checks import check_iterations, check_seed
 from spiel_cr.common.executor import Executor
 from spiel_cr.common.json_log import Record
 from spiel_cr.common.memory import Limit
+from spiel_cr.common.messages import progress_bar
 from spiel_cr.evaluation.matches import Slot
 from spiel_cr.games.opening.opened import open_game
 from spiel_cr.games.public_tree.game import PublicTreeGame
@@ -102,7 +102,7 @@ class RoundRobinConfig:
     seed: int = 0
     memory_limit: Limit = MEMORY_LIMIT
     executor: Executor = Executor()
-    progress: bool = False
+    progress: bool | None = None
     unwritten: Callable[[OSError], object] | None = None
 
 
@@ -164,13 +164,13 @@ def run_round_robin(
         done = sum(slot in log.records for slot in plan)
         shown = config.progress and config.executor.is_in_process
         setup = instance, bots, config.seed, kind, shown
-        for _ in tqdm(
+        for _ in progress_bar(
             log.map(config.executor, _SlotWorker, setup, {slot: slot for slot in plan}),
             total=len(plan),
             initial=done,
             desc="tournament",
             unit=kind.unit,
-            disable=not config.progress or done == len(plan),
+            progress=config.progress and done < len(plan),
         ):
             pass
         # A folder may contain more units than this call requests.
@@ -297,13 +297,13 @@ class _SlotWorker:
         bots: Sequence[str],
         seed: int,
         kind: Kind[Any],
-        progress: bool,
+        progress: bool | None,
     ) -> None:
         """Create each bot twice, once for each seat."""
         self._instance, self._bots, self._kind = instance, bots, kind
         places = list(itertools.product(range(len(bots)), (0, 1)))
         self._made: list[list[pyspiel.Bot]] = [[] for _ in bots]
-        for number, seat in tqdm(places, desc="warming up", disable=not progress):
+        for number, seat in progress_bar(places, desc="warming up", progress=progress):
             entropy = np.random.SeedSequence(seed, spawn_key=(number, seat))
             # JAX without 64 bits accepts 31 bits.
             bot_seed = int(entropy.generate_state(1)[0] >> 1)

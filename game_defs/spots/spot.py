@@ -7,8 +7,11 @@ other or with the board. Player 0, out of position ("oop"), acts first on each s
 player 1 ("ip") second. A player that faces no bet checks or bets; otherwise, it folds,
 calls or raises. A raise must not be smaller than the bet or raise before it, unless it
 is all-in. When the betting on the flop or turn is over, a card is dealt. Payoffs are
-net chips: a player that folds immediately loses half the pot. There is no rake, because
-the game would not be zero-sum with it.
+net chips: a player that folds immediately loses half the pot.
+
+With a rake, the winner of a pot pays this share of it, at most the cap, also after a
+fold; in a tie each player pays half. The game is then not zero-sum. A bet that is not
+called is returned before.
 
 Parameters.
   board: three to five cards, such as 5c9dJs2h.
@@ -18,6 +21,7 @@ Parameters.
     strings, spaces replace commas.
   bets: bet sizes (see `bets`); in game strings, spaces replace commas.
   first: the player that acts first, oop or ip. With ip, oop has checked.
+  rake: a percentage, and a cap in chips, such as "5% 3"; empty: no rake.
 
 Actions are 0 (fold), 1 (check or call), and from 2 on the bet sizes of a decision in
 ascending order. Their names contain the player's chips on the street: "Raise 300" is a
@@ -45,24 +49,27 @@ from game_defs.bundled.holdem.reader import HandReader
 from game_defs.bundled.holdem.rules import HoldemRules
 from game_defs.spots.bets import read_bets
 from game_defs.spots.betting import SpotBetting, lay_out
-from game_defs.spots.ranges import DECK, HANDS, read_range
+from game_defs.spots.ranges import DECK, HANDS, hand_text, range_text, read_range
 
 NAME = "python_poker_spot"
 _FLOP, _RIVER = 3, 5
 _CARD = re.compile(f"[{RANKS}][{SUITS}]")
 _FIRST = ("oop", "ip")
-_GAME_TYPE = base.game_type(
-    NAME,
-    "Python Spot of Hold'em",
-    parameter_specification={
-        "board": "5c9dJs2h3c",
-        "pot": 100,
-        "stack": 200,
-        "ranges": "random;random",
-        "bets": "pot allin",
-        "first": "oop",
-    },
-    chance=True,
+_RAKE = re.compile(r"([0-9]*\.?[0-9]+)%(?:[,\s]+([0-9]*\.?[0-9]+))?")
+_PARAMETERS: Mapping[str, int | str] = {
+    "board": "5c9dJs2h3c",
+    "pot": 100,
+    "stack": 200,
+    "ranges": "random;random",
+    "bets": "pot allin",
+    "first": "oop",
+    "rake": "",
+}
+_GAME_TYPE, _RAKED_TYPE = (
+    base.game_type(
+        NAME, "Python Spot of Hold'em", _PARAMETERS, chance=True, zero_sum=zero_sum
+    )
+    for zero_sum in (True, False)
 )
 _ALLOWED: Mapping[str, parameters.Allowed] = {
     "pot": range(1, 1_000_001),
@@ -78,6 +85,7 @@ class Spot(base.Shared):
       deals: Hands and their probabilities.
       bets: Public tree of all bets.
       stakes: Chips, bet sizes and number of streets.
+      rake: Function that returns the rake of pots; None if there is none.
     """
 
     def __init__(self, params: Mapping[str, Any]) -> None:
@@ -113,6 +121,7 @@ class Spot(base.Shared):
             params["pot"], params["stack"], sizes, deal, _FIRST.index(params["first"])
         )
         self.bets = lay_out(self.stakes)
+        self.rake = _read_rake(params.get("rake", ""))
 
     def __reduce__(self) -> tuple[Callable[..., "Spot"], tuple]:
         """Pickle the parameters."""
@@ -140,6 +149,20 @@ class Spot(base.Shared):
         """Return the names of all public cards."""
         board = self.deals.rules.board
         return str(DECK.text([*board, *dealt[base.NUM_PLAYERS :]]))
+
+
+def _read_rake(text: str) -> Callable[[np.ndarray], np.ndarray] | None:
+    """Return a function that computes the rake of pots, float64 [n]; None: no rake."""
+    if not text.strip():
+        return None
+    match = _RAKE.fullmatch(text.strip())
+    if match is None or float(match[1]) > 100:
+        raise ValueError(
+            f"rake={text!r}: not a percentage and a cap in chips; use text such as "
+            f"'5%,3', or '5%' without a cap"
+        )
+    share, cap = float(match[1]) / 100, float(match[2] or "inf")
+    return lambda pots: np.minimum(share * pots, cap)
 
 
 @functools.lru_cache(maxsize=16)
@@ -181,10 +204,12 @@ class SpotGame(base.Game):
 
     def __init__(self, params: Mapping[str, Any] | None = None) -> None:
         merged = parameters.merge(_GAME_TYPE, params, _ALLOWED)
+        if not merged["rake"]:
+            del merged["rake"]  # Game strings of spots without rake do not have it.
         self.spot = _spot(*sorted(merged.items()))
         bets, stakes = self.spot.bets, self.spot.stakes
         super().__init__(
-            _GAME_TYPE,
+            _GAME_TYPE if self.spot.rake is None else _RAKED_TYPE,
             merged,
             num_distinct_actions=1 + int(bets.tree.action.max()),
             max_chance_outcomes=len(HANDS),
@@ -202,7 +227,8 @@ class SpotGame(base.Game):
 
     def public_tree_declaration(self) -> Declaration:
         """Return the declaration of the public-tree form."""
-        return declare(self.spot.deals, lambda boards: self.spot.bets.tree, SpotReader)
+        spot = self.spot
+        return declare(spot.deals, lambda boards: spot.bets.tree, SpotReader, spot.rake)
 
     def _observer(self, shows: pyspiel.IIGObservationType) -> base.Observer:
         return SpotObserver(shows, self)
@@ -242,6 +268,21 @@ class SpotReader(HandReader):
         chosen = np.zeros(len(self._private_states[player][round].hand), bool)
         chosen[number[number >= 0]] = True
         return chosen
+
+    def range_text(
+        self, player: int, round: int, weights: np.ndarray, board: str, notation: str
+    ) -> str:
+        """Return the weights of private states on a board as the text of a range.
+
+        Args:
+          player: Player of the private states.
+          round: Round of the private states.
+          weights: Weight of each private state, float64 [n].
+          board: Board, as for `states_on`.
+          notation: Notation, as for `ranges.range_text`.
+        """
+        number = self.states_on(player, round, board)
+        return range_text(np.where(number >= 0, weights[number], 0.0), notation)
 
 
 class SpotState(base.State):
@@ -290,6 +331,16 @@ class SpotState(base.State):
         """Return True after a fold and at a showdown."""
         return self.current_player() == base.TERMINAL
 
+    def returns(self) -> list[float]:
+        """Return both players' utilities; 0 before the end."""
+        first, second = super().returns()
+        if self.spot.rake is None or not self.is_terminal():
+            return [first, second]
+        pot = 2 * abs(self.spot.bets.tree.stake[self.node])
+        rake = float(self.spot.rake(np.array(pot)))
+        paid = np.array([0.5, 0.5]) if first == 0 else np.array([first > 0, first < 0])
+        return (np.array([first, second]) - rake * paid).tolist()
+
     def _utility(self) -> float:
         tree, deals = self.spot.bets.tree, self.spot.deals
         if not tree.showdown[self.node]:
@@ -311,11 +362,6 @@ class SpotState(base.State):
         hands = " ".join(hand_text(hand) for hand in self.dealt[: base.NUM_PLAYERS])
         board = self.spot.board_text(self.dealt)
         return f"hands {hands} board {board} bets {self.bets_text()}"
-
-
-def hand_text(hand: int) -> str:
-    """Return the names of a hand's cards, the higher card first."""
-    return str(DECK.text(HANDS.cards[hand][::-1]))
 
 
 class SpotObserver(base.Observer):

@@ -10,6 +10,7 @@ import jax
 import numpy as np
 from scipy import sparse
 
+from spiel_cr.common.compilation_cache import caching
 from spiel_cr.common.errors import InvalidGameError
 from spiel_cr.games.public_tree.game import PublicTreeGame
 from spiel_cr.games.public_tree.matrix_operators import make_operator
@@ -87,7 +88,11 @@ def outcomes(game: PublicTreeGame, player: int) -> Outcomes:
         )
     everything = np.ones(game.num_private_states(1 - player)[last])
     dealt = max(
-        (_dealt(payoff_matrix, player) for payoff_matrix in payoff_matrices), key=np.sum
+        (
+            _dealt(payoff_matrix, player, everything)
+            for payoff_matrix in payoff_matrices
+        ),
+        key=np.sum,
     )
     compared = [
         payoff_matrix for payoff_matrix in payoff_matrices if compares(payoff_matrix)
@@ -104,18 +109,55 @@ def outcomes(game: PublicTreeGame, player: int) -> Outcomes:
     return Outcomes(tuple(weights), np.stack(columns, axis=1))
 
 
-def _dealt(payoff_matrix: PayoffMatrix, player: int) -> np.ndarray:
-    """Return the probability of each private state, up to a factor.
+def deal_weights(
+    game: PublicTreeGame, player: int, round: int, other: np.ndarray
+) -> np.ndarray:
+    """Return the total weight of the deals of each of a player's private states.
+
+    Deals are weighted by chance, and by a weight of the opponent's private state. They
+    are read from the payoff matrix of the last round with the largest entries: of a
+    fold, or of comparisons without ties.
+
+    Args:
+      game: Game in public-tree form.
+      player: Player of the private states.
+      round: Round of both players' private states.
+      other: Weights of the opponent's private states, float64 [H'].
+
+    Returns:
+      Weights up to a common factor, float64 [H].
+    """
+    last = max(matrix.round for matrix in game.payoff_matrices)
+    behind, other_behind = (
+        game.ancestors(p, last, round) for p in (player, 1 - player)
+    )
+    sums = [
+        _dealt(matrix, player, other[other_behind])
+        for matrix in game.payoff_matrices
+        if matrix.round == last
+    ]
+    count = game.num_private_states(player)[round]
+    return np.bincount(behind, max(sums, key=np.sum), count)
+
+
+def _dealt(payoff_matrix: PayoffMatrix, player: int, other: np.ndarray) -> np.ndarray:
+    """Return the weight of the deals of each private state, up to a factor.
 
     For hands it is the total weight of compatible hands of the opponent; otherwise the
     sum of absolute entries; float64 [H].
+
+    Args:
+      payoff_matrix: Payoff matrix.
+      player: Player of the private states.
+      other: Weights of the opponent's private states, float64 [H'].
     """
     if isinstance(payoff_matrix, HandMatrix):
         folded = dataclasses.replace(payoff_matrix, showdown=False)
-        return np.abs(_times(folded, player, np.ones(payoff_matrix.shape[1 - player])))
+        return np.abs(_times(folded, player, other))
     rows, columns, values = payoff_matrix.coordinates()
-    states = rows if player == 0 else columns
-    return np.bincount(states, np.abs(values), payoff_matrix.shape[player])
+    states, others = (rows, columns) if player == 0 else (columns, rows)
+    weights = np.abs(values) * other[others]
+    return np.bincount(states, weights, payoff_matrix.shape[player])
 
 
 def _times(payoff_matrix: PayoffMatrix, player: int, other: np.ndarray) -> np.ndarray:
@@ -130,7 +172,7 @@ def _times(payoff_matrix: PayoffMatrix, player: int, other: np.ndarray) -> np.nd
       Utilities, float64 [H].
     """
     if isinstance(payoff_matrix, HandMatrix):
-        with jax.enable_x64(True):
+        with caching(), jax.enable_x64(True):
             product = make_operator(payoff_matrix, player)
             return np.asarray(product.apply(jax.numpy.asarray(other[None])))[0]
     rows, columns, values = payoff_matrix.coordinates()

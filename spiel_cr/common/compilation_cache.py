@@ -1,17 +1,20 @@
 """Compiled functions of JAX: a cache in files, and messages about compilations."""
 
 import contextlib
+import functools
 import hashlib
 import importlib
 import json
 import os
 import platform
+import threading
 import zlib
 from collections.abc import Iterator
 from pathlib import Path
 
 import jax
 from absl import logging
+from jax.experimental.compilation_cache import compilation_cache as jax_cache
 
 from spiel_cr.common import atomic
 from spiel_cr.common.json_records import read_object
@@ -27,8 +30,48 @@ _LOWERED = "/jax/core/compile/jaxpr_to_mlir_module_duration"
 # Minimum duration of lowering, in seconds, for a message. Compilation then takes at
 # least ten times as long. Functions of single operations are below this limit.
 _LONG = 0.05
+_SETTINGS = (
+    "jax_compilation_cache_dir",
+    "jax_persistent_cache_min_compile_time_secs",
+    "jax_persistent_cache_min_entry_size_bytes",
+)
 # First bytes of entries that were compressed with zstandard instead of zlib.
 _ZSTANDARD = b"\x28\xb5\x2f\xfd"
+
+# Number of blocks inside `caching` in all threads, and JAX's settings outside of them.
+_lock = threading.RLock()
+_blocks, _settings_outside = 0, dict[str, object]()
+
+
+@contextlib.contextmanager
+def caching() -> Iterator[None]:
+    """Cache compiled functions in files during a block, for programs that use JAX.
+
+    The settings of JAX apply to all threads, and are restored at the end of the last
+    block. If the calling program has set a cache folder, or has disabled caching,
+    nothing changes. `SPIEL_CR_COMPILATION_CACHE` is read as in `use_compilation_cache`.
+    """
+    global _blocks, _settings_outside
+    with _lock:
+        if not _blocks:
+            _settings_outside = {name: getattr(jax.config, name) for name in _SETTINGS}
+            named, enabled = (
+                os.environ.get(VARIABLE, ""),
+                "jax_enable_compilation_cache",
+            )
+            if getattr(jax.config, enabled) and not _settings_outside[_SETTINGS[0]]:
+                _use(_prepared_once(named))
+        _blocks += 1
+    try:
+        yield
+    finally:
+        with _lock:
+            _blocks -= 1
+            if not _blocks and not _settings_outside[_SETTINGS[0]]:
+                for name, value in _settings_outside.items():
+                    jax.config.update(name, value)
+                # Otherwise JAX would continue to use the open folder.
+                jax_cache.reset_cache()
 
 
 def use_compilation_cache(folder: atomic.Path | None = None) -> Path | None:
@@ -51,6 +94,24 @@ def use_compilation_cache(folder: atomic.Path | None = None) -> Path | None:
       applies.
     """
     named = os.environ.get(VARIABLE, "") if folder is None else os.fspath(folder)
+    return _use(_prepared(named))
+
+
+def _use(folder: Path | None) -> Path | None:
+    """Make JAX use a folder for compiled functions, and return it; None: do nothing."""
+    if folder is not None:
+        # The default limits would exclude the many small functions of spiel_cr.
+        for name, value in zip(_SETTINGS, (str(folder), 0.0, -1), strict=True):
+            jax.config.update(name, value)
+    return folder
+
+
+def _prepared(named: str) -> Path | None:
+    """Return the folder of this processor, ready for use; see `use_compilation_cache`.
+
+    Args:
+      named: Path of the user's choice, "off", or "" for the default folder.
+    """
     if named == "off" or os.environ.get(_JAX_VARIABLE):
         return None
     place = Path(named) if named else atomic.cache_folder("programs")
@@ -65,11 +126,34 @@ def use_compilation_cache(folder: atomic.Path | None = None) -> Path | None:
     except OSError as error:
         logging.warning("compiled functions are not cached: %s", error)
         return None
-    jax.config.update("jax_compilation_cache_dir", str(place))
-    # The default limits would exclude the many small functions of spiel_cr.
-    jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.0)
-    jax.config.update("jax_persistent_cache_min_entry_size_bytes", -1)
     return place
+
+
+_prepared_once = functools.cache(_prepared)
+
+
+def is_marked(values: tuple[object, ...]) -> bool:
+    """Return whether a run with these values has cached its compiled functions.
+
+    Args:
+      values: Values that determine the functions, such as the game and the algorithm.
+    """
+    return (file := _marker(values)) is not None and file.exists()
+
+
+def mark(values: tuple[object, ...]) -> None:
+    """Note that a run with these values has cached its compiled functions."""
+    if (file := _marker(values)) is not None:
+        with contextlib.suppress(OSError):
+            file.touch()
+
+
+def _marker(values: tuple[object, ...]) -> Path | None:
+    """Return the file that marks a run in the cache; None if there is no cache."""
+    if not (folder := getattr(jax.config, _SETTINGS[0])):
+        return None
+    text = repr((jax.__version__, *values))
+    return Path(folder) / f"{hashlib.sha256(text.encode()).hexdigest()[:24]}-run"
 
 
 @contextlib.contextmanager

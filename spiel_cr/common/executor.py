@@ -19,6 +19,7 @@ import itertools
 import math
 import multiprocessing.connection
 import os
+import pathlib
 import platform
 import re
 import signal
@@ -80,6 +81,12 @@ class Executor:
             raise ValueError(
                 "--ray needs the extra `ray`; install it: pip install 'spiel_cr[ray]', "
                 "or use --workers"
+            )
+        if ":" in address and "RAY_AUTH_MODE" not in os.environ and _has_ray_token():
+            raise ValueError(
+                f"ray={address!r}: Ray has a token, but does not send it, because "
+                f"RAY_AUTH_MODE is not set; set it to token, or to disabled if the "
+                f"cluster has no authentication"
             )
         if self.patience is not None:
             if self.is_in_process:
@@ -407,6 +414,13 @@ def greeting(module: str) -> dict[str, str]:
     python = platform.python_version()
     source = plugins.source(module)
     return {"python": python, **storage.versions(), "source": source}
+
+
+def _has_ray_token() -> bool:
+    """Return whether there is a token in one of the places where Ray looks for it."""
+    if {"RAY_AUTH_TOKEN", "RAY_AUTH_TOKEN_PATH"} & os.environ.keys():
+        return True
+    return pathlib.Path("~/.ray/auth_token").expanduser().exists()
 
 
 def _init(ray: Any, executor: Executor, environment: dict[str, Any]) -> None:

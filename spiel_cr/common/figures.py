@@ -1,13 +1,12 @@
-"""Figures with several panels, and their files; needs matplotlib, the extra `plots`."""
+"""Figures with several panels, and their files."""
 
 import contextlib
 import dataclasses
-import importlib.util
 import io
 import os
 import pathlib
 from collections.abc import Iterator
-from typing import Any, TextIO, TypeAlias
+from typing import Any, Literal, TextIO, TypeAlias
 
 from spiel_cr.common import atomic
 
@@ -32,48 +31,46 @@ class NotebookFigure:
         return text.getvalue()
 
 
-def available() -> bool:
-    """Return whether plots can be drawn."""
-    return importlib.util.find_spec("matplotlib") is not None
+def check(path: str | os.PathLike[str], name: str = "plot") -> None:
+    """Raise ValueError, before any work, if a figure could not be written.
 
-
-def check_installed() -> None:
-    """Raise ValueError, before any work, if matplotlib is not installed."""
-    if not available():
-        raise ValueError(
-            "plots need matplotlib, the extra `plots`; install it with: "
-            "pip install 'spiel_cr[plots]'"
-        )
-
-
-def check(path: str | os.PathLike[str]) -> None:
-    """Raise ValueError, before any work, if a plot could not be written to `path`."""
-    check_installed()
+    Args:
+      path: Path of the figure.
+      name: Name of the argument, for error messages.
+    """
     target = pathlib.Path(path)
     if target.suffix not in _FORMATS:
         raise ValueError(
-            f"plot={os.fspath(path)!r}: unknown format; use a name that ends in "
+            f"{name}={os.fspath(path)!r}: unknown format; use a name that ends in "
             f"{', '.join(_FORMATS)}"
         )
     if not target.parent.is_dir():
         raise ValueError(
-            f"plot={os.fspath(path)!r}: folder {target.parent} does not exist; create "
-            f"it, or use another path"
+            f"{name}={os.fspath(path)!r}: folder {target.parent} does not exist; "
+            f"create it, or use another path"
         )
 
 
-def panels(*, size: tuple[float, float], columns: int = 1) -> list[Axes]:
-    """Return panels side by side with a common vertical axis, in one figure.
+def panels(
+    *,
+    size: tuple[float, float],
+    columns: int = 1,
+    rows: int = 1,
+    sharey: Literal["all", "row", "none"] = "all",
+) -> list[Axes]:
+    """Return panels in one figure, row by row.
 
     Args:
       size: Width and height of the figure in inches.
-      columns: Number of panels.
+      columns: Number of panels side by side.
+      rows: Number of panels one below the other.
+      sharey: Panels that have a common vertical axis.
     """
     # Created without pyplot, which would change how a notebook displays other figures.
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=size, layout="constrained")
-    axes = list(figure.subplots(1, columns, sharey=True, squeeze=False)[0])
+    axes = list(figure.subplots(rows, columns, sharey=sharey, squeeze=False).flat)
     for axis in axes:
         axis.grid(True, which="major", alpha=0.4)
     return axes
@@ -81,16 +78,24 @@ def panels(*, size: tuple[float, float], columns: int = 1) -> list[Axes]:
 
 def save(figure: Any, path: str | os.PathLike[str]) -> None:
     """Write a figure in the format that the suffix of the path selects."""
-    with atomic.replacing(path) as file:
-        figure.savefig(file, dpi=120, format=pathlib.Path(path).suffix[1:])
+    import matplotlib
+
+    # Publishers reject Type 3 fonts. Small figures have at least 1,000 pixels.
+    dpi = max(120.0, 1000 / figure.get_figwidth())
+    with matplotlib.rc_context({"pdf.fonttype": 42}), atomic.replacing(path) as file:
+        figure.savefig(file, dpi=dpi, format=pathlib.Path(path).suffix[1:])
 
 
 @contextlib.contextmanager
 def saved_panels(
-    path: str | os.PathLike[str], *, size: tuple[float, float], columns: int = 1
+    path: str | os.PathLike[str],
+    *,
+    size: tuple[float, float],
+    columns: int = 1,
+    rows: int = 1,
 ) -> Iterator[list[Axes]]:
     """Yield panels as `panels` returns them, and write their figure after the block."""
-    axes = panels(size=size, columns=columns)
+    axes = panels(size=size, columns=columns, rows=rows)
     yield axes
     save(axes[0].figure, path)
 

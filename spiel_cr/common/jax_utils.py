@@ -10,15 +10,18 @@ import jax
 import numpy as np
 from jax.experimental.xla_metadata import set_xla_metadata
 
+from spiel_cr.common.compilation_cache import caching
+
 
 @contextlib.contextmanager
 def precision(dtype: np.dtype) -> Iterator[None]:
-    """Enable or disable double precision during a block.
+    """Enable or disable double precision during a block, and cache its functions.
 
     Matrix products in the block are as precise as `dtype`. By default, GPUs would round
     the factors of float32 products to ten bits (TF32).
     """
-    with jax.enable_x64(dtype == np.float64), jax.default_matmul_precision("highest"):
+    x64 = jax.enable_x64(dtype == np.float64)
+    with caching(), x64, jax.default_matmul_precision("highest"):
         yield
 
 

@@ -1,7 +1,8 @@
 """Messages: progress lines on stderr, and short descriptions of users' values.
 
 A command shows progress for its entire run (`listening`). A function that is called
-from Python shows progress only if its argument `progress` is true.
+from Python shows progress if its argument `progress` is true; by default it shows bars
+after ten seconds if stderr is a terminal.
 """
 
 import contextlib
@@ -9,13 +10,16 @@ import dataclasses
 import sys
 import time
 from collections.abc import Iterator, Mapping
-from typing import Any
+from typing import Any, TextIO
 
 _START = time.monotonic()
 # The longest text of a value that `short_repr` prints as it is.
 _LONGEST_VALUE = 60
 
-_listens = False
+# Seconds before a bar that nobody asked for, and between lines in a file or a pipe.
+_LATE, _BETWEEN_LINES = 10.0, 30.0
+
+_listens: bool | None = None
 _latest = ""
 
 
@@ -25,18 +29,36 @@ def elapsed() -> float:
 
 
 @contextlib.contextmanager
-def listening(wanted: bool = True) -> Iterator[None]:
+def listening(wanted: bool | None = True) -> Iterator[None]:
     """Show all messages, and progress bars of long walks, while a block runs.
 
     Args:
-      wanted: Whether to show them; if false, nothing changes.
+      wanted: Whether to show them. If false, nothing is shown that is not shown
+        already; if None, nothing changes.
     """
     global _listens
-    before, _listens = _listens, _listens or wanted
+    before, _listens = _listens, _listens if wanted is None else _listens or wanted
     try:
         yield
     finally:
         _listens = before
+
+
+@contextlib.contextmanager
+def silent() -> Iterator[None]:
+    """Show no messages during a block with its own progress bar."""
+    global _listens
+    before, _listens = _listens, False
+    try:
+        yield
+    finally:
+        _listens = before
+
+
+def start_quietly() -> None:
+    """Show nothing in a worker process, whose terminal is that of its parent."""
+    global _listens
+    _listens = False
 
 
 def is_wanted(progress: bool | None = None) -> bool:
@@ -46,7 +68,44 @@ def is_wanted(progress: bool | None = None) -> bool:
       progress: Argument `progress` of the calling function. If None or False, progress
         is shown only inside `listening`.
     """
-    return bool(progress) or _listens
+    return bool(progress or _listens)
+
+
+class _Lines:
+    """A stream on which each state of a progress bar is printed as one line."""
+
+    def __init__(self, stream: TextIO) -> None:
+        self._stream = stream
+
+    def write(self, text: str) -> None:
+        """Write a line without the control characters of a terminal."""
+        if line := text.replace("\x1b[A", "").strip():
+            self._stream.write(f"{line}\n")
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._stream, name)
+
+
+def progress_bar(
+    items: Any = None, *, progress: bool | None = None, **options: Any
+) -> Any:
+    """Return a bar of `tqdm` on stderr, or lines if stderr is not a terminal.
+
+    Args:
+      items: Items to iterate over, if any.
+      progress: Argument `progress` of the calling function. If None, the bar appears
+        inside `listening`, and otherwise after ten seconds on a terminal.
+      options: Further arguments of `tqdm`.
+    """
+    from tqdm import tqdm  # Slow to import.
+
+    shown, is_terminal = is_wanted(progress), sys.stderr.isatty()
+    if not is_terminal:
+        every = {"mininterval": _BETWEEN_LINES, "maxinterval": _BETWEEN_LINES}
+        options |= {"file": _Lines(sys.stderr), **every}
+    if not shown and progress is None and _listens is None and is_terminal:
+        shown, options["delay"] = True, _LATE
+    return tqdm(items, disable=not shown, **options)
 
 
 def latest() -> str:
@@ -98,6 +157,20 @@ def one_line(text: object) -> str:
         else letter.encode("unicode_escape").decode("ascii")
         for letter in line
     )
+
+
+def number_text(value: float, spec: str = ".6g", rounding: float = 1e-12) -> str:
+    """Format a number for people, with 0 for values that are only rounding errors.
+
+    Args:
+      value: The number.
+      spec: Format, as `format` accepts it, such as "+.6f".
+      rounding: Largest size of rounding errors, in the unit of the number.
+    """
+    text = format(value, spec)
+    # Zeros have no sign, such as that of "-0.000".
+    is_zero = abs(value) <= rounding or not text.strip("+-0.% ")
+    return format(0.0, spec) if is_zero else text
 
 
 def short_repr(self: Any) -> str:

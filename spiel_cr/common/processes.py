@@ -25,7 +25,7 @@ from multiprocessing.process import BaseProcess
 from multiprocessing.reduction import ForkingPickler
 from typing import Any, NamedTuple
 
-from spiel_cr.common import plugins
+from spiel_cr.common import messages, plugins
 from spiel_cr.common.errors import WorkerFailedError
 
 # Signals that end a command.
@@ -200,6 +200,7 @@ def _become_worker() -> None:
     threading.Thread(target=_end_with_parent, daemon=True).start()
     # Only the command writes to stdout, because its last line is the JSON report.
     os.dup2(sys.stderr.fileno(), sys.stdout.fileno())
+    messages.start_quietly()
     plugins.import_from_environment()
 
 

@@ -4,7 +4,6 @@ import math
 from collections.abc import Sequence
 
 import numpy as np
-from scipy import special
 
 # Confidence level of every reported interval.
 CONFIDENCE = 0.95
@@ -44,6 +43,8 @@ def mean_and_half_width(
         return mean, (1 - (1 - CONFIDENCE) ** (1 / count)) * furthest
     # Squares of values beyond this one overflow, and powers of two do not round.
     unit = 1.0 if np.abs(values).max() < 2.0**500 else 2.0**600
+    from scipy import special  # Slow to import.
+
     error = float(np.std(np.asarray(values) / unit, ddof=1)) / math.sqrt(count) * unit
     return mean, float(special.stdtrit(count - 1, (1 + CONFIDENCE) / 2)) * error
 

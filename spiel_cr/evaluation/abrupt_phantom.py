@@ -12,8 +12,8 @@ from typing import Any
 
 import numpy as np
 from open_spiel.python import policy as openspiel_policy
-from tqdm import tqdm
 
+from spiel_cr.common.messages import progress_bar
 from spiel_cr.evaluation.result import ResponseValue
 from spiel_cr.games.phantom.abrupt import AbruptGame, AbruptInfosets, Leaves
 from spiel_cr.games.phantom.phantom_queries import path_batch
@@ -39,7 +39,11 @@ class AbruptEvaluation:
     """
 
     def __init__(
-        self, game: AbruptGame, policy: openspiel_policy.Policy, *, progress: bool
+        self,
+        game: AbruptGame,
+        policy: openspiel_policy.Policy,
+        *,
+        progress: bool | None,
     ) -> None:
         self.game, self.policy, self.progress = game, policy, progress
         self.checkpoint: Checkpoint | None = None
@@ -54,7 +58,7 @@ class AbruptEvaluation:
           CorruptFileError: If the checkpoint is corrupt.
         """
         start = time.perf_counter()
-        with tqdm(desc="infosets", disable=not self.progress) as bar:
+        with progress_bar(desc="infosets", progress=self.progress) as bar:
             reach = [self._reach(player, bar) for player in range(2)]
         leaves = Leaves(self.game, reach)
         sums, keeper = _LeafSums(leaves), None
@@ -80,7 +84,7 @@ class AbruptEvaluation:
         )
         return first, second
 
-    def _reach(self, player: int, bar: tqdm) -> dict[str, np.ndarray]:
+    def _reach(self, player: int, bar: Any) -> dict[str, np.ndarray]:
         """Return a player's reach probabilities of sequences, see `Leaves`."""
         reach: dict[str, np.ndarray] = {}
         uniform = type(self.policy) is openspiel_policy.UniformRandomPolicy

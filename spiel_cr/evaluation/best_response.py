@@ -11,12 +11,11 @@ from typing import Any
 
 import numpy as np
 import pyspiel
-from tqdm import tqdm
 
 from spiel_cr.common.checks import check_seed
 from spiel_cr.common.executor import IN_PROCESS, Executor, in_order
 from spiel_cr.common.memory import Limit
-from spiel_cr.common.messages import announce, is_wanted, listening
+from spiel_cr.common.messages import announce, is_wanted, listening, progress_bar
 from spiel_cr.evaluation.opponent import Opponent, open_opponent
 from spiel_cr.evaluation.response_config import ResponseConfig
 from spiel_cr.evaluation.response_matches import (
@@ -54,7 +53,7 @@ def best_response(
     seed: int = 0,
     memory_limit: Limit = None,
     locks: Locks | None = None,
-    progress: bool = False,
+    progress: bool | None = None,
 ) -> Evaluation:
     """Compute a best response to a policy or bot, or search for an approximate one.
 
@@ -70,7 +69,8 @@ def best_response(
       seed: Seed for the bots' random choices.
       memory_limit: Largest memory for the representation of the game, as in `solve`.
       locks: Strategies that an exact response must not change, see `GameOptions`.
-      progress: Whether to show progress bars on stderr.
+      progress: Whether to show progress on stderr. If None, after ten seconds if stderr
+        is a terminal.
 
     Returns:
       The evaluation. Its only response is a policy of both players, or None if the
@@ -295,12 +295,11 @@ def _play_matches(
     tasks = {number: number for number in range(config.matches)}
     table = None if executor.is_in_process else as_table(opponent.policy)
     matches = []
-    for match in tqdm(
+    for match in progress_bar(
         in_order(executor.map(ResponseMatches, setup, tasks), tasks),
         total=config.matches,
         desc=f"matches, player {player}",
         unit="match",
-        disable=not is_wanted(),
     ):
         matches.append(match)
         if table is not None:

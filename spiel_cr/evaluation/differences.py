@@ -7,6 +7,7 @@ import numpy as np
 
 from spiel_cr.common.checks import check_choice
 from spiel_cr.common.memory import Limit
+from spiel_cr.common.messages import number_text
 from spiel_cr.evaluation.opponent import open_opponent
 from spiel_cr.games.tree.tree_builder import Game, as_tree
 from spiel_cr.players.player_specs import PolicyLike, check_order
@@ -64,8 +65,10 @@ class Differences:
     clear: int
 
     def __str__(self) -> str:
-        gains = ", ".join(f"player {p} {g:+.3g}" for p, g in enumerate(self.gains))
-        nash_convs = " and ".join(f"{one:.2e}" for one in self.nash_conv)
+        gains = ", ".join(
+            f"player {p} {number_text(g, '+.3g')}" for p, g in enumerate(self.gains)
+        )
+        nash_convs = " and ".join(number_text(one, ".2e") for one in self.nash_conv)
         lines = [
             f"{self.infosets:,} infosets differ, {self.clear:,} in more than 1% of "
             f"matches; gains by the second policy against the first one: {gains}; "
@@ -74,7 +77,8 @@ class Differences:
         for row in self.rows:
             both = zip(row.actions, row.first, row.second, strict=True)
             played = ", ".join(f"{name} {a:.0%} → {b:.0%}" for name, a, b in both)
-            size = f"gain {row.gain:+.2g}, disagreement {row.disagreement:.2%}"
+            gain = number_text(row.gain, "+.2g")
+            size = f"gain {gain}, disagreement {row.disagreement:.2%}"
             lines.append(f"player {row.player}, {row.infoset}: {played}; {size}")
         return "\n".join(lines)
 
@@ -90,7 +94,7 @@ def differences(
     sort: str = "gain",
     most: int = 10,
     memory_limit: Limit = None,
-    progress: bool = False,
+    progress: bool | None = None,
 ) -> Differences:
     """List the infosets where two policies differ most, with the gain of each.
 
@@ -107,7 +111,8 @@ def differences(
         "disagreement", by the probability of different actions in a match.
       most: Maximum number of infosets to list.
       memory_limit: Largest memory for the game tree, as in `solve`.
-      progress: Whether to show progress bars on stderr.
+      progress: Whether to show progress on stderr. If None, after ten seconds if stderr
+        is a terminal.
 
     Returns:
       The differences; `print` shows them as lines of text.

@@ -14,7 +14,6 @@ from typing import Any
 import numpy as np
 import pyspiel
 from open_spiel.python import policy as openspiel_policy
-from tqdm import tqdm
 
 from spiel_cr.common import atomic, storage
 from spiel_cr.common import json_records as checks
@@ -23,7 +22,7 @@ from spiel_cr.common.errors import GameTooLargeError
 from spiel_cr.common.executor import IN_PROCESS, Executor
 from spiel_cr.common.json_log import JsonLog, Record, has_lines
 from spiel_cr.common.memory import Limit
-from spiel_cr.common.messages import announce, is_wanted
+from spiel_cr.common.messages import announce, is_wanted, progress_bar
 from spiel_cr.common.statistics import mean_and_half_width
 from spiel_cr.evaluation import openspiel_evaluator, traversal
 from spiel_cr.evaluation.opponent import build_for_evaluation, open_opponent
@@ -69,7 +68,7 @@ def evaluate(
     *,
     seed: int = 0,
     memory_limit: Limit = None,
-    progress: bool = False,
+    progress: bool | None = None,
 ) -> Evaluation:
     """Compute the exact NashConv of a policy or bot, queried at every infoset.
 
@@ -79,7 +78,8 @@ def evaluate(
         result of `solve`, or a function of (player, seed) that makes a bot.
       seed: Seed for the bots' random choices.
       memory_limit: Largest memory for the representation of the game, as in `solve`.
-      progress: Whether to show progress bars on stderr.
+      progress: Whether to show progress on stderr. If None, after ten seconds if stderr
+        is a terminal.
 
     Returns:
       The evaluation, with the cost of the answers in `statistics`.
@@ -298,8 +298,8 @@ def evaluate_repeatedly(
         left = sum(key not in log.records for key in tasks)
         setup = tree, bot, config.seed, executor.is_in_process
         records = log.map(executor, _BotQueries, setup, tasks)
-        shown = config.plays and is_wanted()
-        for _ in tqdm(records, "matches", left, disable=not shown):
+        progress = None if config.plays else False
+        for _ in progress_bar(records, desc="matches", total=left, progress=progress):
             pass
         return [
             _evaluate_lines(tree, config, log, repeat)
@@ -319,7 +319,9 @@ def _tasks(config: EvaluatorConfig) -> Iterator[tuple[int, ...]]:
 class _BotQueries:
     """Queries and matches of bots; each (repeat, player) has its own bot."""
 
-    def __init__(self, tree: GameTree, name: str, seed: int, progress: bool) -> None:
+    def __init__(
+        self, tree: GameTree, name: str, seed: int, progress: bool | None
+    ) -> None:
         self._tree, self._name, self._seed = tree, name, seed
         self._progress = progress and is_wanted()
         self._bot: tuple[tuple[int, int], pyspiel.Bot] | None = None

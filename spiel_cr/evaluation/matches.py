@@ -9,11 +9,10 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
-from tqdm import tqdm
 
 from spiel_cr.common.checks import check_iterations, check_seed
 from spiel_cr.common.memory import Limit
-from spiel_cr.common.messages import short_repr
+from spiel_cr.common.messages import progress_bar, short_repr
 from spiel_cr.common.statistics import mean_and_half_width
 from spiel_cr.evaluation.aivat import baseline
 from spiel_cr.evaluation.referee import play_match
@@ -77,7 +76,7 @@ def play_matches(
     seed: int = 0,
     memory_limit: Limit = MEMORY_LIMIT,
     aivat: PolicyLike | None = None,
-    progress: bool = False,
+    progress: bool | None = None,
 ) -> Matches:
     """Play matches between two players, each of them in both seats.
 
@@ -93,7 +92,8 @@ def play_matches(
         sampled algorithms are computed without the tree if it is too large.
       aivat: Policy for variance reduction by its values against itself, see `aivat`.
         The values are exact if the game tree fits into memory.
-      progress: Whether to show a progress bar on stderr.
+      progress: Whether to show progress on stderr. If None, after ten seconds if stderr
+        is a terminal.
 
     Raises:
       IllegalMoveError: If a bot chooses an illegal action.
@@ -129,7 +129,7 @@ def play_matches(
                 name=f"players[{number}]",
             )
     returns = np.empty(((matches + 1) // 2, 2))
-    for deal in tqdm(range(len(returns)), desc="deals", disable=not progress):
+    for deal in progress_bar(range(len(returns)), desc="deals", progress=progress):
         for swapped in (False, True):
             slot = Slot(deal, 0, 1, swapped)
             match = play_match(

@@ -14,7 +14,7 @@ def nash_conv(
     policy: PolicyLike,
     *,
     memory_limit: Limit = None,
-    progress: bool = False,
+    progress: bool | None = None,
 ) -> float:
     """Compute the exact NashConv of a policy of both players.
 
@@ -28,7 +28,8 @@ def nash_conv(
       policy: An OpenSpiel policy, a result of `solve` or `resolve`, or a string such as
         "uniform", "cfr+(iterations=10)" or the path of a file.
       memory_limit: Largest memory for the representation of the game, as in `solve`.
-      progress: Whether to show progress bars on stderr.
+      progress: Whether to show progress on stderr. If None, after ten seconds if stderr
+        is a terminal.
 
     Raises:
       GameTooLargeError: If the game does not fit into memory; see `best_response`.

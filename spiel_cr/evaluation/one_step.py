@@ -15,10 +15,10 @@ from typing import Literal, NamedTuple, get_args
 
 import numpy as np
 import pyspiel
-from tqdm import tqdm
 
 from spiel_cr.common import checks
 from spiel_cr.common.arrays import round_numbers
+from spiel_cr.common.messages import progress_bar
 from spiel_cr.games.histories import CHANCE
 from spiel_cr.games.sequence_form import layout
 from spiel_cr.games.sequence_form.decisions import Decisions, sum_payoffs
@@ -193,7 +193,7 @@ def solve_trunk(
     iterations: int,
     algorithm: str | CFRConfig = "cfr+",
     *,
-    progress: bool = False,
+    progress: bool | None = None,
 ) -> Trunk:
     """Solve the full game, and compute the opponent's values at augmented infosets.
 
@@ -217,7 +217,7 @@ def solve_trunk(
         first=player,
         compile=cfr.compile_for(form, iterations),
     )
-    with tqdm(total=iterations, desc="trunk", disable=not progress) as bar:
+    with progress_bar(total=iterations, desc="trunk", progress=progress) as bar:
 
         def advance(count: int) -> None:
             # The bar's return value would stop the solver.
@@ -266,7 +266,7 @@ def resolve_after(
     actions: Sequence[int | str],
     config: OneStepConfig,
     *,
-    progress: bool = False,
+    progress: bool | None = None,
 ) -> OneStep:
     """Solve a game for a trunk, and re-solve one subgame below it.
 
@@ -287,7 +287,7 @@ def resolve_after(
 
 
 def one_step(
-    place: Place, trunk: Trunk, config: OneStepConfig, *, progress: bool = False
+    place: Place, trunk: Trunk, config: OneStepConfig, *, progress: bool | None = None
 ) -> OneStep:
     """Re-solve one subgame, and compute the NashConv curve of the combination.
 
@@ -318,7 +318,9 @@ def one_step(
     )
     curve = []
     combined = trunk.behaviours
-    with tqdm(total=config.iterations, desc="subgame", disable=not progress) as bar:
+    with progress_bar(
+        total=config.iterations, desc="subgame", progress=progress
+    ) as bar:
         for count in round_numbers(config.iterations):
             solver.run(count - solver.iterations)
             combined = _combine(d, trunk, subgame, solver)

@@ -6,12 +6,11 @@ from typing import Any
 import pyspiel
 from open_spiel.python import policy as policy_lib
 from open_spiel.python.algorithms import expected_game_score, exploitability
-from tqdm import tqdm
 
 from spiel_cr.common import memory
 from spiel_cr.common.checks import check_choice
 from spiel_cr.common.errors import GameTooLargeError, InvalidGameError
-from spiel_cr.common.messages import is_wanted
+from spiel_cr.common.messages import progress_bar
 from spiel_cr.evaluation.result import Evaluation
 from spiel_cr.games.opening import estimate
 from spiel_cr.games.opening.game_checks import impossible_outcomes
@@ -42,12 +41,11 @@ def evaluate(game: pyspiel.Game, policy: policy_lib.Policy) -> Evaluation:
       game: A sequential two-player game.
       policy: A policy of both players.
     """
-    with tqdm(
+    with progress_bar(
         desc="evaluating (OpenSpiel)",
         unit=" decisions",
         delay=_SILENT,
         leave=False,
-        disable=not is_wanted(),
     ) as bar:
         counted = _CountedPolicy(game, policy, bar)
         state = game.new_initial_state()

@@ -177,7 +177,7 @@ def open_opponent(
     other_forms: bool = True,
     memory_limit: Limit = None,
     seconds: float = math.inf,
-    progress: bool = False,
+    progress: bool | None = None,
     executor: Executor = IN_PROCESS,
 ) -> Opponent:
     """Open a game and a player of it.
@@ -270,7 +270,7 @@ def _without_tree(
     other_forms: bool,
     seconds: float,
     memory_limit: Limit,
-    progress: bool,
+    progress: bool | None,
 ) -> Opponent:
     """Evaluate a policy on a form of the game other than its tree, if there is one."""
     policy = target.policy
@@ -314,7 +314,7 @@ def build_for_evaluation(
     *,
     worlds: bool = True,
     seconds: float = math.inf,
-    progress: bool = False,
+    progress: bool | None = None,
     solved: HasSequenceForm | None = None,
 ) -> GameTree | PhantomGame:
     """Build the form on which policies of a game are evaluated.
@@ -393,7 +393,7 @@ def _query_private_states(
     opened: Opened,
     policy: openspiel_policy.Policy,
     memory_limit: Limit,
-    progress: bool,
+    progress: bool | None,
 ) -> FormPolicy | None:
     """Query a policy at all private states.
 
@@ -433,9 +433,9 @@ def _on_public_tree(
     sizes = [footprint.size_of(form, player) for player in range(2)]
     need = footprint.peak_bytes(form, np.float32)
     need += 8 * _VECTORS * sum(size.sequences for size in sizes)
-    what = f"a best response on the public-tree form of {policy.game}"
+    purpose = f"a best response on the public-tree form of {policy.game}"
     remedy = "choose ismcts, lbr or learned"
-    memory.check_need(what, need, memory_limit, remedy)
+    memory.check_need(purpose, need, memory_limit, remedy)
     sequence_form = form.sequence_form
     first, second = (
         normalised(decisions.num_actions, behaviour)

@@ -11,7 +11,6 @@ import pyspiel
 from open_spiel.python import policy as openspiel_policy
 
 from spiel_cr.common import atomic
-from spiel_cr.common.messages import short_repr
 from spiel_cr.common.statistics import mean_and_half_width
 from spiel_cr.evaluation.responses.state_responder import BeliefRecord
 from spiel_cr.solvers.mccfr.table.table_policy import as_table
@@ -72,7 +71,11 @@ class ResponseValue(NamedTuple):
     offset: float = 0.0
 
     def __repr__(self) -> str:
-        return short_repr(self)
+        """Return the value with its interval, and the method."""
+        return f"{type(self).__name__}({self._summary()})"
+
+    def _summary(self) -> str:
+        return f"player {self.player}: {_in_words(self)} by {self.method!r}"
 
     def with_offset(self, offset: float) -> "ResponseValue":
         """Return values of a constant-sum game in its units.
@@ -150,7 +153,20 @@ class Evaluation:
     game: str = ""
     policy: str = ""
 
-    __repr__ = short_repr
+    def __repr__(self) -> str:
+        """Return the value and its interval, and those of each player."""
+        best = all(each.method == "exact" for each in self.players)
+        title = "NashConv" if best else "lower bound of NashConv"
+        if len(self.players) == 1:
+            by = f"by {self.players[0].method!r} for player {self.players[0].player}"
+            title = f"{'best-response value' if best else 'value of a response'} {by}"
+        of = f" of {self.policy}" if self.policy else ""
+        game = f" of {self.game}" if self.game else ""
+        parts = [f"{title}{of}: {_in_words(self)}, in the payoffs{game}"]
+        # One player's value is the sum.
+        players = self.players if len(self.players) > 1 else ()
+        parts += [each._summary() for each in players]
+        return f"{type(self).__name__}({'; '.join(parts)})"
 
     @property
     def nash_conv(self) -> float:
@@ -302,6 +318,18 @@ def from_independent(players: Sequence[ResponseValue], **attributes: Any) -> Eva
         all(each.is_exact for each in players),
         players=tuple(players),
         **attributes,
+    )
+
+
+def _in_words(result: ResponseValue | Evaluation) -> str:
+    """Return a value with its interval as text."""
+    if result.is_exact:
+        return f"{result.value:.6g} (exact)"
+    if result.half_width is None:
+        return f"{result.value:.6g} (a single estimate)"
+    return (
+        f"{result.value:.4g} ± {result.half_width:.2g} (95% interval), at least "
+        f"{result.at_least:.4g}"
     )
 
 

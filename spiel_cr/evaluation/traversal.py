@@ -20,10 +20,9 @@ from typing import NamedTuple
 
 import numpy as np
 import pyspiel
-from tqdm import tqdm
 
 from spiel_cr.common.errors import UncountableTurnsError
-from spiel_cr.common.messages import short_repr
+from spiel_cr.common.messages import progress_bar, short_repr
 from spiel_cr.evaluation.referee import statistics_of
 from spiel_cr.games.histories import states_in_order
 from spiel_cr.games.opening.game_checks import chance_outcomes, player_return
@@ -144,7 +143,7 @@ def traverse(
     bot: pyspiel.Bot,
     player: int | None = None,
     *,
-    progress: bool = False,
+    progress: bool | None = None,
 ) -> QueriedStrategy:
     """Query a bot once at each of its infosets.
 
@@ -178,7 +177,7 @@ def traverse(
         order = _by_matches(infosets.decisions)
     else:
         order = by_subgames(tree, player)
-    bar = tqdm(order, desc=f"seat {player}", disable=not progress)
+    bar = progress_bar(order, desc=f"seat {player}", progress=progress)
     states = states_in_order(tree.game, tree.histories, infosets.history[order])
     for infoset, state in zip(bar, states, strict=True):
         if learner is not None:

@@ -20,6 +20,7 @@ from spiel_cr.games.opening.opened import open_game
 from spiel_cr.games.public_tree.game import PublicTreeGame
 from spiel_cr.games.tree.tree import GameTree
 from spiel_cr.games.tree.tree_builder import Game, as_tree
+from spiel_cr.policies.beliefs.bot_beliefs import BotBeliefs
 from spiel_cr.policies.bot_base import PolicyPlayer
 from spiel_cr.policies.policy_adapters import name_of
 from spiel_cr.policies.queries import distribution
@@ -28,6 +29,7 @@ from spiel_cr.resolving.continual import need_of
 from spiel_cr.resolving.decomposition import decompose
 from spiel_cr.resolving.resolver import Resolver
 from spiel_cr.resolving.resolving_config import ResolvingConfig
+from spiel_cr.resolving.tree_beliefs import opponent_range
 from spiel_cr.resolving.tree_subgames import decision_of_bot
 from spiel_cr.solvers import footprint
 from spiel_cr.solvers.algorithms import MCCFR, find
@@ -85,6 +87,30 @@ class ResolvingBot(PolicyPlayer):
         decision, actions = self.resolver.subgames.decision(state)
         probabilities = self.resolver.strategy(self._match, decision)
         return list(zip(actions, probabilities.tolist(), strict=True))
+
+    def beliefs(self, state: pyspiel.State) -> BotBeliefs:
+        """Return ranges, values and NashConv of the last solve at a decision.
+
+        The decision is solved first if it was not solved in this match.
+
+        Args:
+          state: A state at which the bot acts.
+
+        Raises:
+          ValueError: If the bot's player does not act.
+
+        Example:
+          >>> import spiel_cr
+          >>> bot = spiel_cr.load_bot("kuhn_poker", "resolving(iterations=50)", 0)
+          >>> state = spiel_cr.load_game("kuhn_poker").new_initial_state()
+          >>> for action in (1, 0):  # player 0 has the queen, player 1 the jack
+          ...     state.apply_action(action)
+          >>> bot.beliefs(state).opponent_range
+          {'0': 0.5, '2': 0.5}
+        """
+        self.check_turn(state)
+        decision, _ = self.resolver.subgames.decision(state)
+        return self.resolver.beliefs(self._match, decision)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -219,6 +245,23 @@ class OOSBot(PolicyPlayer):
         infoset, actions = decision_of_bot(self._tree, state)
         probabilities = self._strategy(infoset)
         return list(zip(actions, probabilities.tolist(), strict=True))
+
+    def beliefs(self, state: pyspiel.State) -> BotBeliefs:
+        """Return the opponent's range at a decision, by the learned strategy so far.
+
+        The bot learns nothing. It has no subgames, so the other fields are None.
+
+        Args:
+          state: A state at which the bot acts.
+
+        Raises:
+          ValueError: If the bot's player does not act.
+        """
+        self.check_turn(state)
+        infoset, _ = decision_of_bot(self._tree, state)
+        other = self._solver.average_behaviour(1 - self._player)
+        probabilities = opponent_range(self._tree, self._player, infoset, other)
+        return BotBeliefs(self._player, probabilities)
 
     def _strategy(self, infoset: int) -> np.ndarray:
         compilations = mccfr.compilations()

@@ -4,10 +4,14 @@ Matches pass the true state of the game to bots. This bot uses only its player's
 information state strings and actions.
 """
 
+import dataclasses
+
 import pyspiel
 
 from spiel_cr.games.opening.opened import open_game
 from spiel_cr.games.simulation.observations import observations
+from spiel_cr.policies.beliefs.bot_beliefs import BotBeliefs, distribution_of
+from spiel_cr.policies.beliefs.state_posterior import StatePosterior
 from spiel_cr.policies.bot_base import PolicyPlayer
 from spiel_cr.resolving.clock import Statistics
 from spiel_cr.resolving.gadget_infosets import Gadget
@@ -72,6 +76,31 @@ class LookaheadResolvingBot(PolicyPlayer):
     def restart(self) -> None:
         """Begin a match."""
         self.agent.restart()
+
+    def beliefs(self, state: pyspiel.State) -> BotBeliefs:
+        """Return ranges, values and NashConv of the last solve at a decision.
+
+        The opponent's range assumes that it plays the blueprint. The other fields are
+        None if no solution of the decision's subgame was accepted.
+
+        Args:
+          state: A state at which the bot acts.
+
+        Raises:
+          ValueError: If the bot's player does not act.
+        """
+        self.check_turn(state)
+        stages = observations(state, self._player, waiting=False)
+        opponent = self.agent.blueprint.policy
+        posterior = StatePosterior(state.get_game(), self._player, opponent)
+        posterior.update(state)
+        other = 1 - self._player
+        labels = [each.information_state_string(other) for each in posterior.states]
+        return dataclasses.replace(
+            self.agent.subgame_beliefs(stages),
+            opponent_range=distribution_of(labels, posterior.weights),
+            sampled=posterior.approximate,
+        )
 
     def get_policy(self, state: pyspiel.State) -> list[tuple[int, float]]:
         self.check_turn(state)

@@ -25,6 +25,7 @@ from spiel_cr.games.simulation.rules_source import RulesSource
 from spiel_cr.games.simulation.state_source import StateSource
 from spiel_cr.games.tree.tree_builder import Game
 from spiel_cr.policies.beliefs.array_belief import ArrayBelief
+from spiel_cr.policies.beliefs.bot_beliefs import BotBeliefs, distribution_of
 from spiel_cr.policies.beliefs.state_posterior import StatePosterior
 from spiel_cr.policies.bot_base import PolicyPlayer
 from spiel_cr.policies.queries import rules_for
@@ -92,6 +93,7 @@ class _Belief(NamedTuple):
       weight: Probabilities of the histories, float64 [n].
       trust: Factor of the step size, from 0 to 1 (range-mismatch damping).
       random: Random numbers of this decision.
+      complete: Whether no history was dropped.
     """
 
     source: RulesSource | StateSource
@@ -99,6 +101,7 @@ class _Belief(NamedTuple):
     weight: np.ndarray
     trust: float
     random: np.random.Generator
+    complete: bool
 
 
 class SearchBot(PolicyPlayer):
@@ -203,6 +206,26 @@ class SearchBot(PolicyPlayer):
                 probabilities = self._step(probabilities, self._believed(state))
         return list(zip(actions, probabilities.tolist(), strict=True))
 
+    def beliefs(self, state: pyspiel.State) -> BotBeliefs:
+        """Return the opponent's range at a decision, by the blueprint.
+
+        The bot uses no public states and solves no subgames, so the other fields are
+        None.
+
+        Args:
+          state: A state at which the bot acts.
+
+        Raises:
+          ValueError: If the bot's player does not act.
+        """
+        self.check_turn(state)
+        belief = self._believed(state)
+        if not len(belief.states):
+            return BotBeliefs(self._player, sampled=True)
+        labels = belief.source.strings(belief.states, 1 - self._player)
+        probabilities = distribution_of(labels, belief.weight)
+        return BotBeliefs(self._player, probabilities, sampled=not belief.complete)
+
     def _step(self, probabilities: np.ndarray, belief: _Belief) -> np.ndarray:
         """Return the mirror step from the blueprint's probabilities, float64 [A]."""
         self.step_scale = 0.0
@@ -260,9 +283,8 @@ class SearchBot(PolicyPlayer):
                 likely = uniform.at(state).log_reach
                 trust = update_equivalence.damping(histories.log_reach, likely)
             random = np.random.default_rng([self._seed, self._player, belief.seen_id])
-            return _Belief(
-                self._source, histories.states, histories.weights, trust, random
-            )
+            parts = histories.states, histories.weights, trust, random
+            return _Belief(self._source, *parts, histories.complete)
         posterior, other = self._posteriors
         posterior.update(state)
         trust = 0.0
@@ -272,7 +294,8 @@ class SearchBot(PolicyPlayer):
         rows = np.fromiter(posterior.states, object, len(posterior.states))
         random = generator_at(self._seed, state, self._player)
         source = StateSource(state.get_game())
-        return _Belief(source, rows, posterior.weights, trust, random)
+        complete = not posterior.approximate
+        return _Belief(source, rows, posterior.weights, trust, random, complete)
 
     def _action_values(
         self, belief: _Belief, actions: int, deadline: float | None

@@ -1,6 +1,7 @@
-"""Hold'em in poker terms: spots, and strategies and values of hands."""
+"""Hold'em in poker terms: spots, ranges, and strategies and values of hands."""
 
-from spiel_cr.poker.answers import HandAnswers, answers
+from spiel_cr.poker.answers import HandAnswers, NodeValues, answers, ranges
+from spiel_cr.poker.runouts import runout_report
 from spiel_cr.poker.spot import spot
 
-__all__ = ["HandAnswers", "answers", "spot"]
+__all__ = ["HandAnswers", "NodeValues", "answers", "ranges", "runout_report", "spot"]

@@ -8,10 +8,12 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from spiel_cr.games.public_tree.game import PublicTreeGame
-from spiel_cr.games.public_tree.matrix_operators import make_operator
+from spiel_cr.common.checks import check_choice
+from spiel_cr.common.compilation_cache import caching
+from spiel_cr.games.public_tree.matrix_operators import MatrixOperator, make_operator
 from spiel_cr.games.public_tree.payoff_matrices import HandMatrix
 from spiel_cr.games.sequence_form.layout import SequenceForm
+from spiel_cr.poker.spot import NAME
 from spiel_cr.policies.best_responses import action_values
 from spiel_cr.policies.conversions import reach_from_behaviour
 from spiel_cr.policies.form_policy import FormPolicy
@@ -61,6 +63,38 @@ class HandAnswers(NamedTuple):
             share = self.likelihood / self.likelihood.sum()
         return np.tensordot(share, np.where(np.isnan(values), 0, values), 1)
 
+    def by_hand(
+        self, hand: np.ndarray, orbits: np.ndarray, count: int
+    ) -> "HandAnswers":
+        """Return the means over the cards that have been dealt since the first street.
+
+        Args:
+          hand: Private state of the first street behind each private state, int [H].
+          orbits: Number of boards that the board of each private state represents.
+          count: Number of private states of the first street.
+
+        Returns:
+          Numbers of each hand, weighted by the probability of reaching the node with
+          it on each board; NaN if it never does. `names` and `combos` are unchanged.
+        """
+        orbits = orbits * self.combos
+        with np.errstate(invalid="ignore", divide="ignore"):
+
+            def mean(values: np.ndarray, weights: np.ndarray) -> np.ndarray:
+                weighted = np.where(np.isnan(values), 0, values).T * weights
+                sums = np.apply_along_axis(
+                    lambda row: np.bincount(hand, row, count), -1, weighted
+                )
+                means: np.ndarray = (sums / np.bincount(hand, weights, count)).T
+                return means
+
+            names = "equity", "ev", "played", "action_ev"
+            return self._replace(
+                weight=mean(self.weight, orbits),
+                likelihood=np.bincount(hand, self.likelihood, count),
+                **{name: mean(getattr(self, name), self.likelihood) for name in names},
+            )
+
     def rows(self) -> list[dict[str, Any]]:
         """Return a row per private state for JSON; unknown numbers are None."""
         numbers = np.stack([self.weight, self.equity, self.ev], axis=1).tolist()
@@ -82,7 +116,11 @@ def json_number(value: Any) -> float | None:
 
 
 def answers(
-    policy: FormPolicy, node: str = "", *, form: SequenceForm | None = None
+    policy: FormPolicy,
+    node: str = "",
+    *,
+    form: SequenceForm | None = None,
+    board: str = "",
 ) -> HandAnswers:
     """Compute strategy, equity and expected value of each hand at a public node.
 
@@ -91,88 +129,168 @@ def answers(
       node: Names or numbers of the players' actions that lead to the node, such as
         "check bet-100"; empty: the root.
       form: Game in sequence form, if it is already built.
+      board: All public cards at the node, such as "5c9dJs2h8d", to get the hands on
+        this board only; empty: the hands on all boards.
 
     Raises:
-      ValueError: If the node does not exist, or the private states of the game are not
-        hands of cards.
+      ValueError: If the node or the board does not exist, or the private states of the
+        game are not hands of cards.
     """
-    game = policy.form
-    number, path = find_node(policy, node)
-    betting = game.betting
-    player, round = int(betting.player[number]), int(betting.round[number])
-    strategy_at = functools.partial(node_probabilities, policy)
-    reach = [game.reach_at(p, number, strategy_at) for p in range(2)]
-    seen, margin = _pairs_and_margins(game, player, round, reach[1 - player])
-    form = form or game.sequence_form
-    other = 1 - player
-    other_reach = reach_from_behaviour(form.decisions[other], policy.behaviour[other])
-    actions, values = action_values(form, player, other_reach, policy.behaviour[player])
-    decisions = policy.form.public_decisions[player]
-    j = decisions.place(number)
-    values = values[decisions.first_infoset[j] : decisions.first_infoset[j + 1]]
-    with np.errstate(invalid="ignore", divide="ignore"):
-        equity = np.where(seen > 0, (1 + margin / seen) / 2, np.nan)
-        ev = np.where(seen > 0, values / seen, np.nan)
-        action_ev = (
-            decisions.block(actions, number) / np.where(seen > 0, seen, np.nan)[:, None]
-        )
-    reader: Any = game.reader
-    return HandAnswers(
-        path,
-        player,
-        round,
-        tuple(names_at(game, number).values()),
-        tuple(reader.name(player, round, s) for s in range(len(seen))),
-        reader.combos(player, round),
-        reader.range_weights(player, round) * reach[player],
-        seen * reach[player],
-        equity,
-        ev,
-        node_probabilities(policy, number).astype(np.float64),
-        action_ev,
-    )
+    hands = NodeValues(policy, form).at(node)
+    if not board:
+        return hands
+    reader: Any = policy.form.reader
+    number = reader.states_on(hands.player, hands.round, board)
+    states, hand = np.unique(number, return_index=True)
+    states, hand = states[states >= 0], hand[states >= 0]
+    shown = f" | {''.join(board.split())}"
+    names = tuple(reader.hand_name(h) + shown for h in hand.tolist())
+    per_state = [f for f, x in hands._asdict().items() if isinstance(x, np.ndarray)]
+    parts = {name: getattr(hands, name)[states] for name in per_state}
+    return hands._replace(names=names, **parts)
 
 
-def _pairs_and_margins(
-    game: PublicTreeGame, player: int, round: int, other_reach: np.ndarray
-) -> tuple[np.ndarray, np.ndarray]:
-    """Return the probabilities of meeting the opponent, and the margins of showdowns.
+def ranges(
+    policy: FormPolicy, node: str = "", *, board: str = "", notation: str = "pio"
+) -> tuple[str, str]:
+    """Return both players' ranges at a public node, as text for other programs.
 
     Args:
-      game: Game in public-tree form.
-      player: Player of the private states.
-      round: Round of the private states.
-      other_reach: Reach of the opponent's private states, float64 [H'].
+      policy: Policy of a spot in public-tree form.
+      node: Actions that lead to the node, as for `answers`.
+      board: All public cards at the node; necessary if cards have been dealt since the
+        start of the spot.
+      notation: "pio": weights as in PioSOLVER ("AA,KK:0.5"); "gto+": as in GTO+
+        ("AA,[50]KK[/50]"). `spot` reads both.
 
-    Returns:
-      For each private state, float64 [H] each: the probability that it and the opponent
-      are both dealt and reach the node, and that of winning the showdown minus that of
-      losing.
+    Raises:
+      ValueError: If the node or the board does not exist, or the game is not a spot.
     """
-    matrix = None
-    if hasattr(game.reader, "range_weights"):
-        later = [
-            matrix
-            for matrix in game.payoff_matrices
-            if isinstance(matrix, HandMatrix) and matrix.round >= round
-        ]
-        # The matrix of the next showdown; it includes the cards to come.
-        showdowns = (k for k in later if k.showdown)
-        matrix = min(showdowns, key=lambda k: k.round, default=None)
-    if matrix is None:
-        raise ValueError(
-            f"{game.game}: its private states are not hands of cards, so they "
-            f"have no equity; use a policy of a spot or another hold'em game"
+    check_choice(notation, "notation", ("pio", "gto+"))
+    game, (number, _) = policy.form, find_node(policy, node)
+    reader: Any = game.reader
+    if game.game.get_type().short_name != NAME:
+        raise ValueError(f"{game.game}: not a spot; use a policy of poker.spot(...)")
+    round = int(game.betting.round[number])
+    texts = []
+    for player in range(2):
+        reach = game.reach_at(
+            player, number, functools.partial(node_probabilities, policy)
         )
-    behind = [game.ancestors(p, matrix.round, round) for p in range(2)]
-    sums = []
-    for showdown in (False, True):
-        product = make_operator(dataclasses.replace(matrix, showdown=showdown), player)
-        with jax.enable_x64(True):
-            reach = jnp.asarray(other_reach[behind[1 - player]])[None]
-            values = np.asarray(product.apply(reach))[0]
-        # The payoff of a fold is signed as player 1's loss.
-        sign = 1 if showdown or player == 0 else -1
-        size = game.num_private_states(player)[round]
-        sums.append(sign * np.bincount(behind[player], values, minlength=size))
-    return sums[0], sums[1]
+        weights = reader.range_weights(player, round) * reach
+        texts.append(reader.range_text(player, round, weights, board, notation))
+    return texts[0], texts[1]
+
+
+class NodeValues:
+    """Values of a policy at public nodes, computed once for all nodes of a player."""
+
+    def __init__(self, policy: FormPolicy, form: SequenceForm | None = None) -> None:
+        """Use a policy of a hold'em game; `form` is as in `answers`."""
+        self._policy, self._game = policy, policy.form
+        self._form = form or policy.form.sequence_form
+        self._values = functools.cache(self._player_values)
+        self._names = functools.cache(self._state_names)
+        # Two operators, of folds and showdowns: they may have hundreds of megabytes.
+        self._operator = functools.lru_cache(maxsize=2)(self._make_operator)
+
+    def at(self, node: str) -> HandAnswers:
+        """Compute `answers` at a public node."""
+        game, policy = self._game, self._policy
+        number, path = find_node(policy, node)
+        betting = game.betting
+        player, round = int(betting.player[number]), int(betting.round[number])
+        strategy_at = functools.partial(node_probabilities, policy)
+        reach = [game.reach_at(p, number, strategy_at) for p in range(2)]
+        seen, margin = self._pairs_and_margins(player, round, reach[1 - player])
+        actions, values = self._values(player)
+        decisions = game.public_decisions[player]
+        j = decisions.place(number)
+        values = values[decisions.first_infoset[j] : decisions.first_infoset[j + 1]]
+        with np.errstate(invalid="ignore", divide="ignore"):
+            equity = np.where(seen > 0, (1 + margin / seen) / 2, np.nan)
+            ev = np.where(seen > 0, values / seen, np.nan)
+            action_ev = (
+                decisions.block(actions, number)
+                / np.where(seen > 0, seen, np.nan)[:, None]
+            )
+        reader: Any = game.reader
+        return HandAnswers(
+            path,
+            player,
+            round,
+            tuple(names_at(game, number).values()),
+            self._names(player, round),
+            reader.combos(player, round),
+            reader.range_weights(player, round) * reach[player],
+            seen * reach[player],
+            equity,
+            ev,
+            node_probabilities(policy, number).astype(np.float64),
+            action_ev,
+        )
+
+    def _player_values(self, player: int) -> tuple[np.ndarray, np.ndarray]:
+        """Return the values of a player's actions and infosets; see `action_values`."""
+        form, behaviour = self._form, self._policy.behaviour
+        other = 1 - player
+        reach = reach_from_behaviour(form.decisions[other], behaviour[other])
+        return action_values(form, player, reach, behaviour[player])
+
+    def _state_names(self, player: int, round: int) -> tuple[str, ...]:
+        """Return the names of all private states of a player in a round."""
+        count = self._game.num_private_states(player)[round]
+        return tuple(self._game.reader.name(player, round, s) for s in range(count))
+
+    def _pairs_and_margins(
+        self, player: int, round: int, other_reach: np.ndarray
+    ) -> list[np.ndarray]:
+        """Return the probabilities of meeting the opponent, and showdown margins.
+
+        Args:
+          player: Player of the private states.
+          round: Round of the private states.
+          other_reach: Reach of the opponent's private states, float64 [H'].
+
+        Returns:
+          For each private state, float64 [H] each: the probability that it and the
+          opponent are both dealt and reach the node, and that of winning the showdown
+          minus that of losing.
+        """
+        game, sums = self._game, []
+        for showdown in (False, True):
+            product, showdown_round = self._operator(player, round, showdown)
+            behind = [game.ancestors(p, showdown_round, round) for p in range(2)]
+            with caching(), jax.enable_x64(True):
+                reach = jnp.asarray(other_reach[behind[1 - player]])[None]
+                values = np.asarray(product.apply(reach))[0]
+            # The payoff of a fold is signed as player 1's loss.
+            sign = 1 if showdown or player == 0 else -1
+            size = game.num_private_states(player)[round]
+            sums.append(sign * np.bincount(behind[player], values, minlength=size))
+        return sums
+
+    def _make_operator(
+        self, player: int, round: int, showdown: bool
+    ) -> tuple[MatrixOperator, int]:
+        """Return the operator of the next showdown after a round, and its round.
+
+        The payoff matrix of the showdown includes the cards to come.
+        """
+        matrices: list[HandMatrix] = []
+        if hasattr(self._game.reader, "range_weights"):
+            matrices = [
+                matrix
+                for matrix in self._game.payoff_matrices
+                if isinstance(matrix, HandMatrix)
+                and matrix.showdown
+                and matrix.round >= round
+            ]
+        if not matrices:
+            raise ValueError(
+                f"{self._game.game}: its private states are not hands of cards, so "
+                f"they have no equity; use a policy of a spot or another hold'em game"
+            )
+        matrix = min(matrices, key=lambda k: k.round)
+        operator = make_operator(dataclasses.replace(matrix, showdown=showdown), player)
+        return operator, matrix.round

@@ -128,7 +128,7 @@ def named_game(name: str, path: atomic.Path) -> pyspiel.Game:
       ValueError: If OpenSpiel cannot load the game by that string.
     """
     try:
-        return open_game(name).game
+        return open_game(name, general_sum=True).game
     except (pyspiel.SpielError, ValueError) as error:
         raise ValueError(
             f"path={os.fspath(path)!r}: OpenSpiel cannot load its game {name} by name "

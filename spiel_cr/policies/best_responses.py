@@ -17,6 +17,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from spiel_cr.common import memory
+from spiel_cr.common.compilation_cache import caching
 from spiel_cr.common.jax_utils import quick_options
 from spiel_cr.games.sequence_form import layout, locking, treeplex
 from spiel_cr.games.sequence_form.decisions import Decisions
@@ -52,7 +53,7 @@ def infoset_values(
     behaviour_positions = (
         None if behaviour is None else _by_position(positions, behaviour)
     )
-    with jax.enable_x64(True):
+    with caching(), jax.enable_x64(True):
         values, root = _evaluated(form, player, other_positions, behaviour_positions)
         by_position, root_value = np.asarray(values), float(root)
     return np.concatenate([by_position[positions.infosets], [root_value]])
@@ -83,7 +84,7 @@ def action_values(
         None if behaviour is None else _by_position(positions, behaviour)
     )
     other_positions = _by_position(other, other_reach)
-    with jax.enable_x64(True):
+    with caching(), jax.enable_x64(True):
         values, _, actions = map(
             np.asarray,
             _evaluated(
@@ -205,8 +206,8 @@ def expected_value(
         rows, columns, values = form.payoffs
         return float(np.sum(values * reach[0][rows] * reach[1][columns]))
     positions = map(_by_position, form.layouts, reach)
-    with jax.enable_x64(True):
-        return _expected_by_position(form, *positions)
+    with caching(), jax.enable_x64(True):
+        return _expected_by_position(form, 0, *positions)
 
 
 def nash_conv(form: layout.SequenceForm, reach: tuple[np.ndarray, np.ndarray]) -> float:
@@ -234,12 +235,15 @@ def nash_conv_of_averages(
         uniform at infosets with zeros.
     """
     total = 0.0
-    with jax.enable_x64(True):
+    with caching(), jax.enable_x64(True):
         for player in range(2):
             other = 1 - player
             total += _value(
                 form, player, _normalised_reach(form, other, averages[other])
             )
+        if not form.is_zero_sum:
+            reach = [_normalised_reach(form, p, averages[p]) for p in range(2)]
+            total -= sum(_expected_by_position(form, p, *reach) for p in range(2))
     return total
 
 
@@ -254,36 +258,42 @@ def value_bounds(
 
     Returns:
       The value of player 0's strategy against a best response, and the best-response
-      value against player 1's strategy, both in player 0's utility.
+      value against player 1's strategy, both in player 0's utility. If the game is not
+      zero-sum, the first number is player 0's utility minus player 1's gain from a best
+      response, so that the distances from that utility are both players' gains.
     """
     values = []
     _trim(form)
-    with jax.enable_x64(True):
+    with caching(), jax.enable_x64(True):
         for player in (1, 0):
             other = 1 - player
             values.append(_value(form, player, _reach(form, other, behaviour[other])))
+    if not form.is_zero_sum:
+        values[0] -= sum(behaviour_value(form, behaviour, p) for p in range(2))
     return -values[0], values[1]
 
 
 def behaviour_value(
-    form: layout.SequenceForm, behaviour: tuple[np.ndarray, np.ndarray]
+    form: layout.SequenceForm,
+    behaviour: tuple[np.ndarray, np.ndarray],
+    player: int = 0,
 ) -> float:
-    """Compute player 0's expected utility; for the arguments see `value_bounds`."""
-    with jax.enable_x64(True):
-        reach = [_reach(form, player, behaviour[player]) for player in range(2)]
+    """Compute a player's expected utility; for the arguments see `value_bounds`."""
+    with caching(), jax.enable_x64(True):
+        reach = [_reach(form, p, behaviour[p]) for p in range(2)]
         _trim(form)
-        return _expected_by_position(form, *reach)
+        return _expected_by_position(form, player, *reach)
 
 
 def _expected_by_position(
-    form: layout.SequenceForm, *reach: np.ndarray | jax.Array
+    form: layout.SequenceForm, player: int, *reach: np.ndarray | jax.Array
 ) -> float:
-    """Compute player 0's expected utility from both players' reach by position."""
-    tree = form.arrays[0]
+    """Compute a player's expected utility from both players' reach by position."""
+    tree, opponent = form.arrays[player], reach[1 - player]
     if not _is_large(form):
-        return float(_expected(tree, *reach))
-    leaves = _of_large(treeplex.leaf_values, optimise=True)(tree, reach[1])
-    return float(_of_large(_expected_of_leaves)(tree, reach[0], leaves))
+        return float(_expected(tree, reach[player], opponent))
+    leaves = _of_large(treeplex.leaf_values, optimise=True)(tree, opponent)
+    return float(_of_large(_expected_of_leaves)(tree, reach[player], leaves))
 
 
 def _reach(form: layout.SequenceForm, player: int, behaviour: np.ndarray) -> jax.Array:
@@ -324,7 +334,7 @@ def _evaluated(
     if not _is_large(form):
         return _evaluate(tree, other_reach, behaviour, actions=actions)
     leaves = _of_large(treeplex.leaf_values, optimise=True)(tree, other_reach)
-    return tuple(_of_large(_of_leaves)(tree, leaves, behaviour, actions=actions))
+    return tuple(_of_large(values_of_leaves)(tree, leaves, behaviour, actions=actions))
 
 
 def _is_large(form: layout.SequenceForm) -> bool:
@@ -339,7 +349,7 @@ def _trim(form: layout.SequenceForm) -> None:
 
 def compilations() -> int:
     """Return how many functions this process has compiled for best responses."""
-    programs: tuple[Any, ...] = (_evaluate, _of_large(_of_leaves))
+    programs: tuple[Any, ...] = (_evaluate, _of_large(values_of_leaves))
     return sum(run._cache_size() for run in programs)
 
 
@@ -352,17 +362,24 @@ def _values(
 ) -> tuple[jax.Array, ...]:
     """Compute values of all infosets by position, of the root, and maybe of actions."""
     leaves = treeplex.leaf_values(tree, other_reach)
-    return _of_leaves(tree, leaves, behaviour, actions=actions)
+    return values_of_leaves(tree, leaves, behaviour, actions=actions)
 
 
-def _of_leaves(
+def values_of_leaves(
     tree: treeplex.Treeplex,
     leaves: jax.Array,
     behaviour: jax.Array | None,
     *,
     actions: bool = False,
 ) -> tuple[jax.Array, ...]:
-    """Compute `_values` from the payoffs after each sequence, by position."""
+    """Compute values of all infosets by position, of the root, and maybe of actions.
+
+    Args:
+      tree: Treeplex of the player.
+      leaves: Payoffs after each sequence, see `treeplex.leaf_values`.
+      behaviour: Strategy of the player by position; None: a best response.
+      actions: Whether to return the values of actions, too.
+    """
     child: treeplex.Level | None = None
     child_values: jax.Array | None = None
     chosen = None
@@ -412,7 +429,7 @@ def _of_large(run: Callable[..., Any], *, optimise: bool = False) -> Any:
     """
     return jax.jit(
         run,
-        static_argnames="actions" if run is _of_leaves else None,
+        static_argnames="actions" if run is values_of_leaves else None,
         compiler_options=quick_options(optimise=optimise),
     )
 
@@ -426,22 +443,31 @@ def _normalised_reach(
 
 
 def _reach_of(tree: treeplex.Treeplex, average: jax.Array) -> jax.Array:
-    parts = treeplex.by_level(tree.levels, average)
-    return treeplex.reach(tree, tuple(map(_shares, tree.levels, parts)))
+    return treeplex.reach(tree, strategy_of(tree, average.astype(jnp.float64)))
 
 
 _reach_of_sums = jax.jit(_reach_of)
 
 
-def _shares(level: treeplex.Level, average: jax.Array) -> tuple[jax.Array, ...]:
-    """Return a level's strategies from sums of reach, float64 [A, n] per block."""
-    blocks = level.split(average.astype(jnp.float64))
-    totals = [treeplex.sum_rows(block)[None] for block in blocks]
-    played = [
-        jnp.where(total > 0, block / jnp.where(total > 0, total, 1), uniform)
-        for block, total, uniform in zip(blocks, totals, level.uniform, strict=True)
-    ]
-    return treeplex.keep_locked(level, played)
+def strategy_of(tree: treeplex.Treeplex, sums: jax.Array) -> treeplex.Blocks:
+    """Return the strategy proportional to sums of reach, uniform where they are 0.
+
+    Args:
+      tree: Treeplex of the player.
+      sums: Reach, or sums of reach of several strategies, by position, float [S].
+    """
+    levels = []
+    for level, part in zip(
+        tree.levels, treeplex.by_level(tree.levels, sums), strict=True
+    ):
+        blocks = level.split(part)
+        totals = [treeplex.sum_rows(block)[None] for block in blocks]
+        played = [
+            jnp.where(total > 0, block / jnp.where(total > 0, total, 1), uniform)
+            for block, total, uniform in zip(blocks, totals, level.uniform, strict=True)
+        ]
+        levels.append(treeplex.keep_locked(level, played))
+    return tuple(levels)
 
 
 @jax.jit

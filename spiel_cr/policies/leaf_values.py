@@ -12,7 +12,7 @@ states of batched rules, or as OpenSpiel's states.
 """
 
 import abc
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, Literal, TypeAlias, cast, get_args
 
 import numpy as np
@@ -79,23 +79,32 @@ def leaf_utilities(
     return values.reshape(count, value.k)
 
 
-class UniformValue(HistoryValues):
-    """Exact values if both players act uniformly at random from a history on.
+class TreeLeafValues(HistoryValues):
+    """Leaf values that are computed for all histories of a game tree at once."""
 
-    Available for game trees only, which contain all continuations.
-    """
+    _cache: tuple[GameTree, Sequence[np.ndarray]] | None = None
 
-    def __init__(self) -> None:
-        """Start without values."""
-        self._cache: tuple[GameTree, np.ndarray] | None = None
+    @abc.abstractmethod
+    def values(self, tree: GameTree) -> Sequence[np.ndarray]:
+        """Return the values of all histories for each re-solving player, [N(, k)]."""
 
     def __call__(
         self, game: AnyGame, histories: np.ndarray, player: int = 0, /
     ) -> np.ndarray:
         tree = cast(GameTree, game)
         if self._cache is None or self._cache[0] is not tree:
-            self._cache = tree, history_values(tree)
-        return self._cache[1][histories]
+            self._cache = tree, self.values(tree)
+        return self._cache[1][player][histories]
+
+
+class UniformValue(TreeLeafValues):
+    """Exact values if both players act uniformly at random from a history on.
+
+    Available for game trees only, which contain all continuations.
+    """
+
+    def values(self, tree: GameTree) -> Sequence[np.ndarray]:
+        return [history_values(tree)] * 2
 
 
 class LeafValue(HistoryValues):

@@ -17,7 +17,6 @@ from typing import Any, Literal, get_args
 import numpy as np
 import pyspiel
 from open_spiel.python import policy as openspiel_policy
-from tqdm import tqdm
 
 from spiel_cr.common.checks import check_choice
 from spiel_cr.common.errors import (
@@ -26,7 +25,7 @@ from spiel_cr.common.errors import (
     MoreKnowledgeError,
 )
 from spiel_cr.common.executor import IN_PROCESS, Executor, in_order
-from spiel_cr.common.messages import is_wanted
+from spiel_cr.common.messages import progress_bar
 from spiel_cr.games.game_form import GameForm
 from spiel_cr.games.histories import CHANCE, TERMINAL
 from spiel_cr.games.opening.batched_rules import BatchedRules, of_game
@@ -62,7 +61,7 @@ def query(
     fill: bool = False,
     deadline: float = math.inf,
     executor: Executor = IN_PROCESS,
-    progress: bool = False,
+    progress: bool | None = None,
 ) -> Behaviours:
     """Query a policy at every infoset of both players.
 
@@ -119,7 +118,7 @@ def query_player(
     seed: int = 0,
     fill: bool = False,
     deadline: float = math.inf,
-    progress: bool = False,
+    progress: bool | None = None,
 ) -> np.ndarray:
     """Query a policy at every infoset of one player; see `query`.
 
@@ -138,7 +137,7 @@ def query_player(
     repeats = not getattr(policy, "by_information_state", True)
     random = np.random.default_rng(seed) if repeats else None
     answered = 0
-    with tqdm(total=len(counts), desc="infosets", disable=not progress) as bar:
+    with progress_bar(total=len(counts), desc="infosets", progress=progress) as bar:
         for batch in queries.queries(form, player, random, full=check == "full"):
             states = functools.partial(_timed, batch, deadline, bar)
             timed = dataclasses.replace(batch, states=states)
@@ -152,7 +151,7 @@ def query_player(
     return behaviour
 
 
-def _timed(batch: QueryBatch, deadline: float, bar: tqdm) -> Iterator[pyspiel.State]:
+def _timed(batch: QueryBatch, deadline: float, bar: Any) -> Iterator[pyspiel.State]:
     """Yield the states of a batch, unless the deadline passes before."""
     for state in batch.states():
         _check_time(deadline)
@@ -193,7 +192,7 @@ def _query_in_workers(
     paths = form.histories.paths_to(histories)
     tasks = {i: paths[i : i + _TASK] for i in range(0, len(paths), _TASK)}
     results = executor.map(_bot_in_worker, recipe, tasks)
-    bar = tqdm(total=len(paths), desc="infosets", disable=not is_wanted())
+    bar = progress_bar(total=len(paths), desc="infosets")
     with bar, contextlib.closing(results):
         for answers in in_order(results, tasks):
             policy.take(answers)

@@ -2,6 +2,8 @@
 
 import dataclasses
 import functools
+import pathlib
+import re
 from collections.abc import Mapping
 from typing import Any, NamedTuple, Protocol, cast
 
@@ -10,6 +12,7 @@ import pyspiel
 from open_spiel.python import policy as openspiel_policy
 
 from spiel_cr.common import atomic
+from spiel_cr.common.messages import number_text
 from spiel_cr.games.game_form import HasSequenceForm
 from spiel_cr.games.opening.game_checks import payoff_offset
 from spiel_cr.games.sequence_form import locking
@@ -19,6 +22,12 @@ from spiel_cr.policies.behaviour_files import form_policy, save_behaviours
 from spiel_cr.policies.best_responses import behaviour_value, value_bounds
 from spiel_cr.policies.conversions import Behaviours
 from spiel_cr.policies.notebook import page_of
+
+# Works with the algorithms that use them; "*" means all, and "resolve" the function.
+_CITATIONS = pathlib.Path(__file__).with_name("citations.bib")
+_ALGORITHMS = re.compile(r",\n  algorithms = \{(.*)\}")
+# Users' own rules and settings are variants of this algorithm.
+_USUAL = "cfr"
 
 
 class CurvePoint(NamedTuple):
@@ -133,11 +142,15 @@ class Result:
     Attributes:
       solved: The represented game; None if the game was simulated.
       policy: The average policy of a simulated game, otherwise None.
+      networks: The networks of the average policy; None for other algorithms, and if
+        the policy consists of tables.
       algorithm: The algorithm as given; for "auto" the one that was chosen.
       reason: Why that algorithm was chosen; empty if the caller named it.
       stop_reason: Why the run stopped: "iterations", "seconds" or "nash_conv", the part
         of the goal that was reached; or "exact", because a linear program or resolving
         was complete.
+      schedule_share: Completed share of the schedule of learning rates, if it has one;
+        below 1, the run was cut short, and a warning said so.
       iterations: Number of iterations, of each solve if there are several; for "lp" the
         simplex iterations of both programs.
       average: Average strategy: probability of each sequence's last action, float64 [S]
@@ -163,6 +176,7 @@ class Result:
 
     solved: SolvedForm | None = None
     policy: SavedPolicy | None = None
+    networks: SavedPolicy | None = None
     algorithm: str
     iterations: int
     average: Behaviours | None = None
@@ -177,6 +191,7 @@ class Result:
     table: TableFacts | None = None
     reason: str = ""
     stop_reason: str = "exact"
+    schedule_share: float = 1.0
 
     @property
     def game(self) -> pyspiel.Game:
@@ -224,11 +239,13 @@ class Result:
         if self.trajectories:
             facts.append(("trajectories", f"{self.trajectories:,}"))
         if self.form is not None:
-            facts.append(("NashConv", f"{self.nash_conv():.3e}"))
+            facts.append(("NashConv", number_text(self.nash_conv(), ".3e")))
             if self.has_locks:
-                with_locks = f"{self.nash_conv_with_locks():.3e}"
+                with_locks = number_text(self.nash_conv_with_locks(), ".3e")
                 facts.append(("NashConv with locks", with_locks))
-            facts.append(("game value", f"{self.game_value():+.6f} (player 0)"))
+            facts.append(
+                ("game value", f"{number_text(self.game_value(), '+.6f')} (player 0)")
+            )
         spent = f"{self.seconds:.2f} s, compiling {self.compile_seconds:.1f} s"
         facts.append(("solving", spent))
         title = f"{self.algorithm} on {self.game}"
@@ -246,6 +263,17 @@ class Result:
         assert self.solved is not None and behaviours is not None
         cast_behaviours = self.solved.cast(behaviours)
         return form_policy(self.solved.game_form, cast_behaviours)
+
+    def citations(self) -> str:
+        """Return BibTeX entries of the papers of the algorithm, and of the software.
+
+        Example:
+          >>> import spiel_cr
+          >>> text = spiel_cr.solve("kuhn_poker", "cfr+", 1).citations()
+          >>> [line for line in text.splitlines() if line.startswith("@misc{T")]
+          ['@misc{Tammelin2014,']
+        """
+        return bibtex(self.algorithm, resolved=self.solves > 1)
 
     def current_policy(self) -> openspiel_policy.Policy:
         """Return the last iterate at every infoset of the game.
@@ -299,7 +327,9 @@ class Result:
           The smallest value of player 0's average strategy against any opponent, and
           the largest value of any strategy of player 0 against player 1's average
           strategy. Both are expected utilities of player 0 in the game's units.
-          NashConv is the difference.
+          NashConv is the difference. A game with rake has no value: there, the first
+          number is player 0's expected utility minus player 1's gain from a best
+          response.
 
         Raises:
           ValueError: If the game was simulated.
@@ -371,6 +401,19 @@ class Result:
         value = behaviour_value(*self.sequence_form_and_average())
         return value + payoff_offset(self.game)
 
+    def values(self) -> tuple[float, float]:
+        """Compute both players' expected utilities if both play the average strategy.
+
+        Their sum is the sum of the game, or minus the expected rake of a poker spot.
+
+        Raises:
+          ValueError: If the game was simulated.
+        """
+        form, average = self.sequence_form_and_average()
+        offset = payoff_offset(self.game)
+        first, second = (behaviour_value(form, average, p) + offset for p in range(2))
+        return first, second
+
     def sequence_form_and_average(self) -> tuple[SequenceForm, Behaviours]:
         """Return the game in sequence form and the average strategy in it.
 
@@ -395,19 +438,7 @@ class Result:
         Raises:
           OSError: If the file cannot be written; an existing file is unchanged.
         """
-        metadata = {
-            "algorithm": self.algorithm,
-            "iterations": self.iterations,
-            "trajectories": self.trajectories,
-        }
-        if self.form is not None:
-            metadata["nash_conv"] = self.nash_conv()
-        if self.has_locks:
-            metadata["nash_conv_with_locks"] = self.nash_conv_with_locks()
-        if self.nodes is not None:
-            metadata |= {"nodes": self.nodes, "seconds": self.seconds}
-        if self.table is not None:
-            metadata["infosets"] = self.table.infosets
+        metadata = self._metadata()
         if self.solved is None:
             assert self.policy is not None
             self.policy.save(path, metadata)
@@ -415,3 +446,66 @@ class Result:
         assert self.average is not None
         behaviours = self.solved.cast(self.average)
         save_behaviours(path, self.solved.game_form, behaviours, metadata)
+
+    def save_network(self, path: atomic.Path) -> None:
+        """Write the networks of the average strategy to an `.npz` file, atomically.
+
+        The file contains weights and biases of each layer
+        (docs/reference/formats.md). `spiel_cr.load_policy` reads it, too.
+
+        Raises:
+          OSError: If the file cannot be written; an existing file is unchanged.
+          ValueError: If the result has no networks.
+
+        Example:
+          >>> import spiel_cr
+          >>> algorithm = "mmd(hidden=8,episodes=16,schedule=100)"
+          >>> result = spiel_cr.solve("kuhn_poker", algorithm, 1)
+          >>> result.save_network("/tmp/network.npz")
+        """
+        if self.networks is None:
+            raise ValueError(
+                f"algorithm={self.algorithm!r}: the result has no networks; use a deep "
+                f"algorithm such as 'mmd', without network=table and averaging=exact"
+            )
+        self.networks.save(path, self._metadata())
+
+    def _metadata(self) -> dict[str, Any]:
+        """Return the metadata of a policy file."""
+        metadata: dict[str, Any] = {
+            "algorithm": self.algorithm,
+            "iterations": self.iterations,
+            "trajectories": self.trajectories,
+        }
+        if self.form is not None:
+            metadata["nash_conv"] = self.nash_conv()
+        if self.form is not None and not self.form.is_zero_sum:
+            metadata |= {"values": self.values(), "regrets": self.regrets()}
+        if self.has_locks:
+            metadata["nash_conv_with_locks"] = self.nash_conv_with_locks()
+        if self.nodes is not None:
+            metadata |= {"nodes": self.nodes, "seconds": self.seconds}
+        if self.table is not None:
+            metadata["infosets"] = self.table.infosets
+        return metadata
+
+
+def bibtex(algorithm: str, *, resolved: bool = False) -> str:
+    """Return the entries of an algorithm, and those of the software.
+
+    Args:
+      algorithm: Algorithm string; a name that is not one of spiel_cr's is treated as a
+        variant of CFR.
+      resolved: Whether the algorithm re-solved a game.
+    """
+    entries = {
+        _ALGORITHMS.sub("", entry): set(_ALGORITHMS.findall(entry)[0].split())
+        for entry in _CITATIONS.read_text("utf-8").strip().split("\n\n")
+    }
+    name = algorithm.partition("(")[0]
+    if not any(name in algorithms for algorithms in entries.values()):
+        name = _USUAL
+    names = {"*", name, *(["resolve"] if resolved else [])}
+    return "\n\n".join(
+        entry for entry, algorithms in entries.items() if algorithms & names
+    )

@@ -15,12 +15,12 @@ from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
-import tqdm
 
 from spiel_cr.common import storage
 from spiel_cr.common.checks import check_integer, check_seed
 from spiel_cr.common.errors import CorruptFileError
 from spiel_cr.common.executor import IN_PROCESS, Executor, in_order
+from spiel_cr.common.messages import progress_bar
 from spiel_cr.push_fold import hand_classes
 from spiel_cr.push_fold.hands import ORDERS, HandTables
 
@@ -82,7 +82,7 @@ def through(
     strength: Strength,
     draws: Draws,
     *,
-    progress: bool = False,
+    progress: bool | None = None,
     executor: Executor = IN_PROCESS,
 ) -> Equities:
     """Read the table from a folder, or compute it and save it there.
@@ -147,7 +147,7 @@ def sample(
     strength: Strength,
     draws: Draws,
     *,
-    progress: bool = False,
+    progress: bool | None = None,
     executor: Executor = IN_PROCESS,
 ) -> Equities:
     """Estimate the table by sampling.
@@ -167,7 +167,7 @@ def sample(
     drawn = [(_draw_hole_cards(rng), _draw_boards(rng)) for _ in range(blocks)]
     tasks = {n: drawn[n : n + _BLOCKS] for n in range(0, blocks, _BLOCKS)}
     total = _no_counts(players)
-    shown = tqdm.tqdm(total=blocks, desc="all-in hands", disable=not progress)
+    shown = progress_bar(total=blocks, desc="all-in hands", progress=progress)
     counted = executor.map(_Blocks, (strength, players), tasks)
     for task, counts in zip(tasks.values(), in_order(counted, tasks), strict=True):
         for total_counts, task_counts in zip(total, counts, strict=True):

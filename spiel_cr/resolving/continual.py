@@ -12,9 +12,9 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from tqdm import tqdm
 
 from spiel_cr.common.checks import check_choice, check_dtype
+from spiel_cr.common.messages import progress_bar
 from spiel_cr.games.opening.opened import Openable
 from spiel_cr.games.sequence_form.locking import Rows, locked
 from spiel_cr.policies.result import Result
@@ -45,7 +45,7 @@ def resolve(
     *,
     options: representation.GameOptions | None = None,
     dtype: np.typing.DTypeLike = np.float64,
-    progress: bool = False,
+    progress: bool | None = None,
 ) -> Result:
     """Re-solve a complete game continually, for both players.
 
@@ -67,7 +67,8 @@ def resolve(
       options: Form of the game, node locks and memory, see `GameOptions`. Simulated
         games and buckets are not supported.
       dtype: Data type of the arithmetic, float64 or float32.
-      progress: Whether to show a progress bar on stderr.
+      progress: Whether to show progress on stderr. If None, after ten seconds if stderr
+        is a terminal.
 
     Returns:
       A result whose `average_policy()` is the re-solved strategy; `current` is None.
@@ -147,13 +148,15 @@ def _resolve_roles(
     iterations: int,
     dtype: np.dtype,
     locks: Rows,
-    progress: bool,
+    progress: bool | None,
 ) -> tuple[tuple[np.ndarray, np.ndarray], list[tuple[float, float]]]:
     """Return both strategies, and seconds of iterating and compiling per solve."""
     timings: list[tuple[float, float]] = []
     layers = sum(role.d.num_layers for role in roles)
     total = layers * iterations
-    with tqdm(total=total, desc=f"resolve {config.name}", disable=not progress) as bar:
+    with progress_bar(
+        total=total, desc=f"resolve {config.name}", progress=progress
+    ) as bar:
 
         def advance(count: int) -> None:
             bar.update(count)

@@ -24,7 +24,6 @@ from collections.abc import Sequence
 from typing import TypeAlias
 
 import numpy as np
-from open_spiel.python import policy as openspiel_policy
 
 from spiel_cr.abstraction.gameshrink.counts import list_entries
 from spiel_cr.common.checks import check_integer
@@ -40,15 +39,14 @@ from spiel_cr.games.public_tree.payoff_matrices import (
 )
 from spiel_cr.games.public_tree.public_nodes import Betting, LeafTerms
 from spiel_cr.games.sequence_form.decisions import Payoffs
-from spiel_cr.policies.conversions import check_behaviour, uniform_behaviour
-from spiel_cr.policies.policy_adapters import as_policy
-from spiel_cr.policies.queries import query
+from spiel_cr.policies.conversions import uniform_behaviour
+from spiel_cr.resolving.leaves.continuations import Strategies, blueprint_behaviour
 from spiel_cr.solvers.policy_files import load_policy
 
 CHECK_DOWN = "check-down"
 # Play of both players in the later rounds: "check-down", "uniform", the path of a
 # policy file, a policy, or action probabilities by sequence.
-LaterPlay: TypeAlias = str | openspiel_policy.Policy | Sequence[np.ndarray]
+LaterPlay: TypeAlias = Strategies
 
 
 def early_rounds(
@@ -155,11 +153,7 @@ def later_play(game: PublicTreeGame, later: LaterPlay) -> tuple[np.ndarray, np.n
                 f"'uniform' or the path of a policy file"
             )
         later = load_policy(later, game)
-    policy = as_policy(later, game.game, "later")
-    if policy is not None:
-        return query(game, policy)
-    first, second = (check_behaviour(game, p, later[p]) for p in range(2))
-    return first, second
+    return blueprint_behaviour(later, game, "later")
 
 
 def check_down(game: PublicTreeGame) -> tuple[np.ndarray, np.ndarray]:

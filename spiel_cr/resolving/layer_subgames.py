@@ -39,6 +39,8 @@ class Subgame(NamedTuple):
       in_layer: Whether each of these infosets belongs to this layer, bool [m].
       roots: Opening infosets of i, numbers of the complete game, int32 [r].
       augmented: Augmented infosets of o, numbers of the decomposition, int32 [g].
+      other: Infosets of o, numbers of the complete game, int32 [k].
+      other_sequence: o's first sequence at these infosets, which follow the gadget.
       next_augmented: Augmented infosets of the next layer, which are o's last infosets
         in this order, int32 [n].
     """
@@ -53,6 +55,8 @@ class Subgame(NamedTuple):
     in_layer: np.ndarray
     roots: np.ndarray
     augmented: np.ndarray
+    other: np.ndarray
+    other_sequence: int
     next_augmented: np.ndarray
 
 
@@ -183,6 +187,10 @@ class Layer(Mapping[int, Subgame]):
         root[owned] = np.searchsorted(opening, side.top[last_player[owned]])
         first_next = len(other_side.decisions) - len(forest.next_augmented)
         following = other_kept[other_kept >= first_next] - first_next
+        first_other = len(forest.gadget_infosets.num_actions)
+        begin, end = np.searchsorted(
+            other_kept, [first_other, first_other + len(forest.other)]
+        )
         paid = self._paid_at[other_ends[~owned]]
         sides = [(decisions, player_rows), (other, other_rows)]
         (first, rows), (second, columns) = sides if self.player == 0 else sides[::-1]
@@ -198,6 +206,8 @@ class Layer(Mapping[int, Subgame]):
             in_layer=self._d.player_layer[infosets] == self._number,
             roots=forest.infosets[opening],
             augmented=forest.augmented[augmented],
+            other=forest.other[other_kept[begin:end] - first_other],
+            other_sequence=1 + int(other.num_actions[:begin].sum()),
             next_augmented=forest.next_augmented[following],
         )
 

@@ -18,9 +18,9 @@ import functools
 from collections.abc import Iterator, Sequence
 
 import numpy as np
-from tqdm import tqdm
 
 from spiel_cr.common.checks import check_choice, check_dtype, check_iterations
+from spiel_cr.common.messages import progress_bar
 from spiel_cr.games.public_tree.game import PublicTreeGame
 from spiel_cr.games.sequence_form.layout import SequenceForm
 from spiel_cr.policies import best_responses, conversions
@@ -43,7 +43,7 @@ def solve_endgames(
     algorithm: str = "cfr+",
     iterations: int,
     dtype: np.typing.DTypeLike = np.float64,
-    progress: bool = False,
+    progress: bool | None = None,
 ) -> tuple[np.ndarray, np.ndarray]:
     """Solve the last round of a public-tree game again, for both players.
 
@@ -76,7 +76,7 @@ def solve_endgames(
         len(np.unique(d.layer[d.roots[some]]))
         for d, some in zip(cuts, roots, strict=True)
     )
-    with tqdm(total=layers * iterations, disable=not progress) as bar:
+    with progress_bar(total=layers * iterations, progress=progress) as bar:
 
         def advance(count: int) -> None:
             bar.update(count)

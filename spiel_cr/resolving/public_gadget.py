@@ -39,6 +39,7 @@ class PublicSubgame:
       term_root: Index of the root above each term, int32 [T].
       root_round: Round of each root, as the subgame counts rounds, int32 [r].
       player_nodes: Public nodes of i, int64.
+      other_nodes: Public nodes of o, which follow the gadget's, int64.
       next_roots: Public nodes that are roots of the next layer, int64.
       infosets: Infosets of i, numbers of the complete game, in the subgame's order,
         int32 [m].
@@ -57,6 +58,7 @@ class PublicSubgame:
     term_root: np.ndarray
     root_round: np.ndarray
     player_nodes: np.ndarray
+    other_nodes: np.ndarray
     next_roots: np.ndarray
     infosets: np.ndarray
     openings: np.ndarray
@@ -211,6 +213,7 @@ def cut_public(
         term_root=term_root,
         root_round=d.game.betting.round[d.roots[roots]] - deal.first,
         player_nodes=nodes.player,
+        other_nodes=nodes.opponent,
         next_roots=nodes.next_roots,
         infosets=_infosets(d, player_roots, d.first_infoset, deal, i),
         openings=_infosets(d, roots, d.first_infoset, deal, i),

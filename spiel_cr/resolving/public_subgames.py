@@ -8,16 +8,23 @@ opponent's counterfactual values at possible next ones, private state by private
 
 import dataclasses
 import functools
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 import jax
 import numpy as np
 import pyspiel
 
+from spiel_cr.abstraction.outcomes import deal_weights
+from spiel_cr.games.opening.game_checks import payoff_offset
 from spiel_cr.games.public_tree.game import PublicTreeGame
 from spiel_cr.games.public_tree.matrix_operators import make_operator
+from spiel_cr.policies.beliefs.bot_beliefs import BotBeliefs, distribution_of
+from spiel_cr.policies.best_responses import infoset_values
+from spiel_cr.resolving.layer_subgames import or_ones
 from spiel_cr.resolving.public_deals import BoardDeal, BoardDeals
 from spiel_cr.resolving.public_decomposition import (
+    PublicDecomposition,
     betting_kinds,
     decompose_public,
 )
@@ -206,15 +213,74 @@ class PublicSubgames:
         return Solve(
             solver,
             functools.partial(self._remember, memory, subgame_id, subgame, solver),
+            subgame,
         )
+
+    def beliefs(
+        self, memory: PublicMemory, decision: _Decision, solves: Sequence[Solve]
+    ) -> BotBeliefs:
+        """See `Subgames`."""
+        (node, private_state), betting = decision, self.game.betting
+        i, o, path = self.player, 1 - self.player, {node}
+        while (above := int(betting.parent[min(path)])) >= 0:
+            path.add(above)
+        opponent: dict[int, np.ndarray] = {}
+        for solver, _, subgame in solves:
+            played = solver.average_behaviour(o)
+            for at, private_states, block in self._blocks(subgame, o, played):
+                if at in path:
+                    opponent[at] = self._uniform(o, at)
+                    opponent[at][private_states] = block
+        strategy_at = functools.partial(self._strategy_at, memory)
+        reach = self.game.reach_at(i, node, strategy_at)
+        solver, _, subgame = solves[-1]
+        gap, values = solver.nash_conv(), None
+        if len(solves) > 1:
+            values = self._values_at(memory, node)
+            # The form leaves i's reach of its openings out of i's own values.
+            weight = or_ones(reach[subgame.deal.private_states[i][0]])
+            best = infoset_values(solver.form, i, solver.average(o))
+            gap += float((weight - 1) @ best[: len(weight)])
+        other_reach = self.game.reach_at(o, node, opponent.__getitem__)
+        arguments = node, private_state, reach, other_reach, values, gap
+        return _beliefs(self.decomposition, *arguments)
 
     def _strategy_at(self, memory: PublicMemory, node: int) -> np.ndarray:
         """Return the solution at a public node, or uniform, float64 [H, A]."""
         if node in memory.strategy:
             return memory.strategy[node]
-        count = self.game.num_private_states(self.player)[self.game.betting.round[node]]
+        return self._uniform(self.player, node)
+
+    def _uniform(self, player: int, node: int) -> np.ndarray:
+        """Return equal probabilities at a public node of a player, float64 [H, A]."""
+        count = self.game.num_private_states(player)[self.game.betting.round[node]]
         actions = int(self.game.betting.num_actions[node])
         return np.full((count, actions), 1 / actions)
+
+    def _blocks(
+        self, subgame: PublicSubgame, player: int, behaviour: np.ndarray
+    ) -> Iterator[tuple[int, np.ndarray, np.ndarray]]:
+        """Yield the strategy of a subgame by public node of a player.
+
+        Args:
+          subgame: The subgame.
+          player: The player.
+          behaviour: Its action probabilities in the subgame, float64 [S].
+
+        Yields:
+          The node, private states there, int32 [H], and probabilities, float64 [H, A].
+        """
+        nodes, begin, deal = subgame.player_nodes, 1, subgame.deal
+        if player != self.player:
+            # The gadget has two actions at each augmented infoset.
+            nodes, begin = subgame.other_nodes, 1 + 2 * len(subgame.augmented)
+        for node in nodes.tolist():
+            round_ = self.game.betting.round[node]
+            private_states = deal.private_states[player][round_ - deal.first]
+            actions = int(self.game.betting.num_actions[node])
+            end = begin + len(private_states) * actions
+            yield node, private_states, behaviour[begin:end].reshape(-1, actions)
+            begin = end
 
     def _values_at(self, memory: PublicMemory, node: int) -> np.ndarray:
         """Return o's known values above a public node, float64 [H of o]."""
@@ -242,16 +308,11 @@ class PublicSubgames:
         d, betting, deal = self.decomposition, self.game.betting, subgame.deal
         i, o = self.player, 1 - self.player
         behaviour = solver.average_behaviour(i)
-        begin = 1
-        for node in subgame.player_nodes.tolist():
-            private_states = deal.private_states[i][betting.round[node] - deal.first]
-            actions = int(betting.num_actions[node])
-            end = begin + len(private_states) * actions
+        for node, private_states, block in self._blocks(subgame, i, behaviour):
             if d.layer[node] == subgame_id.layer:
                 resolved = self._strategy_at(memory, node).copy()
-                resolved[private_states] = behaviour[begin:end].reshape(-1, actions)
+                resolved[private_states] = block
                 memory.strategy[node] = resolved
-            begin = end
         values = solver.infoset_values(o)
         begin = len(values) - len(subgame.next_augmented)
         for node in subgame.next_roots.tolist():
@@ -260,3 +321,56 @@ class PublicSubgames:
             node_values[private_states] = values[begin : begin + len(private_states)]
             memory.opponent_values[node] = node_values
             begin += len(private_states)
+
+
+def _beliefs(
+    d: PublicDecomposition,
+    node: int,
+    private_state: int,
+    reach: np.ndarray,
+    other_reach: np.ndarray,
+    opponent_values: np.ndarray | None,
+    nash_conv: float,
+) -> BotBeliefs:
+    """Return the beliefs of i about a subgame: a public node and a board.
+
+    Args:
+      d: Layers of the game.
+      node: The public node, at which i acts.
+      private_state: Private state of i.
+      reach: i's reach of the node by its private state, float64 [H of i].
+      other_reach: o's reach by its private state, float64 [H of o].
+      opponent_values: o's counterfactual values by private state, float64 [H of o].
+        None: the subgame is the complete game.
+      nash_conv: NashConv of the solution, weighted by the reach of chance and i.
+    """
+    game, i, o = d.game, d.player, 1 - d.player
+    round_ = int(game.betting.round[node])
+    labels = d.boards[round_]
+    held = np.arange(len(reach)) == private_state
+    kept, other_kept = (np.flatnonzero(labels[p] == labels[i][held]) for p in (i, o))
+    names, other_names = (
+        [game.reader.name(p, round_, k) for k in states.tolist()]
+        for p, states in ((i, kept), (o, other_kept))
+    )
+    likely = deal_weights(game, o, round_, held.astype(float))[other_kept]
+    if (likely * other_reach[other_kept]).any():
+        likely = likely * other_reach[other_kept]
+    everything = np.ones(len(other_reach))
+    dealt = deal_weights(game, i, round_, everything)[kept]
+    weight, values = dealt * or_ones(reach[kept]), None
+    if opponent_values is not None:
+        nash_conv /= float(weight.sum())
+        divisor = deal_weights(game, o, round_, reach)[other_kept]
+        reached, offset = divisor > 0, payoff_offset(game.game)
+        if reached.any():
+            numbers = offset - opponent_values[other_kept][reached] / divisor[reached]
+            reached_names = np.array(other_names)[reached].tolist()
+            values = dict(zip(reached_names, numbers.tolist(), strict=True))
+    return BotBeliefs(
+        i,
+        distribution_of(other_names, likely),
+        distribution_of(names, weight),
+        values,
+        nash_conv,
+    )

@@ -18,6 +18,7 @@ from spiel_cr.common.checks import check_seed
 from spiel_cr.common.messages import announce
 from spiel_cr.games.public_tree.game import PublicTreeGame
 from spiel_cr.games.tree.tree import GameTree
+from spiel_cr.policies.beliefs.bot_beliefs import BotBeliefs
 from spiel_cr.resolving import subgame_sampling
 from spiel_cr.resolving.clock import Clock, Statistics
 from spiel_cr.resolving.public_subgames import PublicSubgames
@@ -37,12 +38,12 @@ class MatchMemory:
 
     Attributes:
       memory: Strategy of the player and values of the opponent so far.
-      solved: Subgames that were solved.
+      solved: Solves of this match, and that of the start, by subgame.
       last: The last of these solves, which a later turn in the same subgame continues.
     """
 
     memory: Memory
-    solved: set[SubgameId] = dataclasses.field(default_factory=set)
+    solved: dict[SubgameId, Solve] = dataclasses.field(default_factory=dict)
     last: tuple[SubgameId, Solve] | None = None
 
 
@@ -104,7 +105,7 @@ class Resolver:
 
     def match(self) -> MatchMemory:
         """Return the memory at the start of a match."""
-        return MatchMemory(self._start.memory.copy(), set(self._start.solved))
+        return MatchMemory(self._start.memory.copy(), dict(self._start.solved))
 
     def strategy(self, match: MatchMemory, decision: Decision) -> np.ndarray:
         """Compute the player's action probabilities at one of its decisions.
@@ -137,6 +138,19 @@ class Resolver:
         self.statistics.compilations += _compilations() - compilations
         return self.subgames.strategy(match.memory, decision)
 
+    def beliefs(self, match: MatchMemory, decision: Decision) -> BotBeliefs:
+        """Return the player's beliefs at one of its decisions.
+
+        Args:
+          match: Memory of the match; it is updated if the decision was not solved yet.
+          decision: Decision of i, as returned by `Subgames.decision`.
+        """
+        ids = self.subgames.subgames_to(decision)
+        if not match.solved.keys() >= set(ids):
+            self.strategy(match, decision)
+        solves = [match.solved[subgame_id] for subgame_id in ids]
+        return self.subgames.beliefs(match.memory, decision, solves)
+
     def _warm_up(self, group: str, ids: Sequence[SubgameId]) -> None:
         """Compile the functions of some subgames, and measure their costs.
 
@@ -163,7 +177,7 @@ class Resolver:
         solve = self.subgames.begin(match.memory, subgame_id)
         with self._clock.solve(solve.solver, deadline, most):
             match.last = subgame_id, solve
-            match.solved.add(subgame_id)
+            match.solved[subgame_id] = solve
             solve.remember()
 
 

@@ -8,6 +8,7 @@ import pyspiel
 
 from spiel_cr.common.jax_utils import on_device
 from spiel_cr.games.sequence_form.layout import SequenceForm
+from spiel_cr.policies.beliefs.bot_beliefs import BotBeliefs
 from spiel_cr.resolving.resolving_config import ResolvingConfig
 from spiel_cr.solvers.cfr import cfr
 from spiel_cr.solvers.cfr.cfr_config import CFRConfig
@@ -37,10 +38,12 @@ class Solve(NamedTuple):
       solver: The solver.
       remember: Function that stores the solution so far in the memory with which the
         solve started.
+      subgame: The subgame, in the numbers of its form.
     """
 
     solver: Solver
     remember: Callable[[], None]
+    subgame: Any
 
 
 class Subgames(Protocol):
@@ -80,6 +83,17 @@ class Subgames(Protocol):
 
     def strategy(self, memory: Any, decision: Decision, /) -> np.ndarray:
         """Return the solution at a decision, or uniform, float64 [A]."""
+
+    def beliefs(
+        self, memory: Any, decision: Decision, solves: Sequence[Solve], /
+    ) -> BotBeliefs:
+        """Return the player's beliefs at a decision.
+
+        Args:
+          memory: Memory after these solves.
+          decision: The decision.
+          solves: Solves of the subgames that lead to the decision, from the top.
+        """
 
 
 def full_width_solver(

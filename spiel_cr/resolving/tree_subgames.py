@@ -1,5 +1,6 @@
 """Subgames of a game in tree form, for the resolver of one player."""
 
+import dataclasses
 import functools
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
@@ -9,7 +10,8 @@ import pyspiel
 
 from spiel_cr.common.arrays import ranges
 from spiel_cr.games.tree.tree import GameTree
-from spiel_cr.policies.conversions import reach_from_behaviour
+from spiel_cr.policies.beliefs.bot_beliefs import BotBeliefs
+from spiel_cr.policies.conversions import reach_from_behaviour, uniform_behaviour
 from spiel_cr.resolving.constraints import OpponentResponses
 from spiel_cr.resolving.decomposition import decompose
 from spiel_cr.resolving.gadget import Truncation
@@ -20,6 +22,7 @@ from spiel_cr.resolving.resolving_config import ResolvingConfig
 from spiel_cr.resolving.roles import LayerState, initial_state
 from spiel_cr.resolving.sampled_subgames import SampledLayer, sampled_layers
 from spiel_cr.resolving.subgames import Solve, full_width_solver
+from spiel_cr.resolving.tree_beliefs import opponent_range, subgame_beliefs
 from spiel_cr.resolving.truncation import truncate_layer
 from spiel_cr.solvers.cfr.cfr_config import CFRConfig
 from spiel_cr.solvers.representation import TREE
@@ -179,7 +182,26 @@ class TreeSubgames:
         if constraints is not None and not self._sampled:
             before = memory, memory.behaviour.copy(), constraints
             remember = functools.partial(self._accept_if_safe, *before, *solution)
-        return Solve(solver, remember)
+        return Solve(solver, remember, subgame)
+
+    def beliefs(
+        self, memory: LayerState, infoset: int, solves: Sequence[Solve]
+    ) -> BotBeliefs:
+        """See `Subgames`; sampled solves store no strategy of the opponent."""
+        d, other, gap = self.decomposition, None, None
+        if not self._sampled:
+            decisions = self._tree.infosets[1 - self._player].decisions
+            behaviour = uniform_behaviour(decisions)
+            for solver, _, subgame in solves:
+                first, counts = decisions.first_sequence, decisions.num_actions
+                rows = ranges(first[subgame.other], counts[subgame.other])
+                played = solver.average_behaviour(1 - self._player)
+                behaviour[rows] = played[subgame.other_sequence :][: len(rows)]
+            other = opponent_range(self._tree, self._player, infoset, behaviour)
+            gap = solves[-1].solver.nash_conv()
+        values = memory.opponent_values if d.player_layer[infoset] > 1 else None
+        beliefs = subgame_beliefs(d, infoset, memory.behaviour, values, gap)
+        return dataclasses.replace(beliefs, opponent_range=other)
 
     def _remember(
         self,

@@ -186,7 +186,7 @@ LP = Family(
     {"lp": "lp"},
     dict.fromkeys(_BUILT, tabular_makers.linear),
     {SIMULATOR: _FULL_WIDTH},
-    without="seconds until eval_every checkpoint buckets imperfect_recall",
+    without="seconds until wall_clock eval_every checkpoint buckets imperfect_recall",
     limitation="is exact: it has no iterations and no regrets",
     iterates=False,
 )

@@ -128,7 +128,7 @@ def choose(find: Find, represented: Any, task: Task) -> IterativeSolver:
 
 
 def improve(
-    solver: IterativeSolver, represented: Any, task: Task, *, progress: bool
+    solver: IterativeSolver, represented: Any, task: Task, *, progress: bool | None
 ) -> lp.Solution | None:
     """Solve linear programs on the support of the average strategy of a finished run.
 
@@ -369,7 +369,9 @@ def _try(
     goal, most = task.goal, task.most
     rounds, seconds = _ROUNDS, goal.seconds
     if seconds is not None:
-        rounds, seconds = (most,), (seconds - spent) * _TRIAL_SECONDS
+        # A linear program may have used up a short budget.
+        left = max(seconds - spent, _TRIAL_SECONDS * seconds)
+        rounds, seconds = (most,), left * _TRIAL_SECONDS
     if goal.iterations is not None or (goal.until is None and seconds is None):
         rounds = (math.ceil(_TRIAL * most),)
     if task.checkpoint is not None:

@@ -19,9 +19,11 @@ from spiel_cr.games.histories import TERMINAL
 from spiel_cr.games.sequence_form import layout, treeplex
 from spiel_cr.games.sequence_form.decisions import Payoffs, sum_payoffs
 from spiel_cr.games.tree.tree import GameTree
+from spiel_cr.policies.best_responses import values_of_leaves
 from spiel_cr.policies.conversions import behaviour_from_reach, tabular_policy
 from spiel_cr.solvers.algorithms import CFR, find
 from spiel_cr.solvers.cfr import cfr
+from spiel_cr.solvers.first_order.primal_dual import gradient
 from spiel_cr.solvers.representation import FormRequirements, GameOptions, represent
 
 # Reach of each player by position.
@@ -165,11 +167,7 @@ def average(state: cfr.CFRState) -> Strategies:
 
 def value(game: GameArrays, strategies: Strategies) -> jax.Array:
     """Return player 0's expected payoff, a scalar in the units of the payoffs."""
-    tree = game.trees()[0]
-    leaves = treeplex.leaf_values(tree, strategies[1])
-    root = treeplex.root_value(tree, leaves)[None]
-    below = [treeplex.leaves_of(level, leaves) for level in tree.levels]
-    return strategies[0] @ jnp.concatenate([root, *below])
+    return strategies[0] @ gradient(game.trees()[0], strategies[1])
 
 
 def best_response_value(
@@ -184,19 +182,7 @@ def best_response_value(
     """
     tree = game.trees()[player]
     leaves = treeplex.leaf_values(tree, strategies[1 - player])
-    child, best = None, jnp.zeros(0, leaves.dtype)
-    for level in reversed(tree.levels):
-        actions = treeplex.values_below(level, leaves, child, best)
-        child, best = (
-            level,
-            jnp.concatenate(
-                [
-                    jnp.where(uniform > 0, block, -jnp.inf).max(axis=0)
-                    for block, uniform in zip(actions, level.uniform, strict=True)
-                ]
-            ),
-        )
-    return treeplex.root_value(tree, leaves) + best.sum()
+    return values_of_leaves(tree, leaves, None)[1]
 
 
 def nash_conv(game: GameArrays, strategies: Strategies) -> jax.Array:

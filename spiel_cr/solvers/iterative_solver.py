@@ -211,6 +211,11 @@ class IterativeSolver(abc.ABC):
         """Return the values that a progress bar shows in addition to the iterations."""
         return {}
 
+    @property
+    def schedule_share(self) -> float:
+        """Completed share of a schedule of learning rates; 1 if there is none."""
+        return 1.0
+
     def nash_conv(self) -> float:
         """Compute the exact NashConv of the average strategy in the whole game.
 

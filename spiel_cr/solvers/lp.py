@@ -19,7 +19,7 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
-from scipy import optimize, sparse
+from scipy import sparse
 
 from spiel_cr.common.errors import SolverFailedError
 from spiel_cr.games.histories import TERMINAL
@@ -219,6 +219,8 @@ def realisation_plan(
     if support is not None:
         high[:num_sequences][~support] = 0.0
     objective = -np.append(payoff[[0]].toarray(), tree[[0]].toarray())
+    from scipy import optimize  # Slow to import.
+
     solution = optimize.linprog(
         objective,
         A_ub=inequality,

@@ -147,7 +147,8 @@ def _on_form(form: type, make: Callable[[Opened, atomic.Path, Any], Any]) -> _Co
             name = behaviour_files.text_of(metadata, "game", path)
             game = behaviour_files.named_game(name, path)
         if not isinstance(game, form):
-            game = make(open_game(game), path, metadata)
+            opened = open_game(game, general_sum=True)
+            game = make(opened, path, metadata)
         return behaviour_files.read_policy(path, game)
 
     return _Content(

@@ -16,7 +16,7 @@ from spiel_cr.common.errors import GameTooLargeError, ImperfectRecallError
 from spiel_cr.common.executor import MOST_WORKERS
 from spiel_cr.games.game_form import GameForm
 from spiel_cr.games.opening import estimate, game_checks
-from spiel_cr.games.opening.opened import Openable, Opened, open_game
+from spiel_cr.games.opening.opened import Openable, Opened, has_rake, open_game
 from spiel_cr.games.phantom.game import PhantomGame, phantom_game
 from spiel_cr.games.phantom.phantom_rules import phantom_rules
 from spiel_cr.games.public_tree.game import PublicTreeGame
@@ -30,6 +30,10 @@ TREE, PUBLIC_TREE, PHANTOM, SIMULATOR = "tree", "public-tree", "phantom", "simul
 BUILT = ("auto", TREE, PUBLIC_TREE, PHANTOM)
 FORMS = (*BUILT, SIMULATOR)
 
+_WORKERS = (
+    "workers={}: only simulated games use workers; leave workers out, or use "
+    "form='simulator' (--form simulator) and an algorithm that samples"
+)
 # With more histories, games that declare another form are not built as trees.
 _MANY = 1_000_000
 
@@ -47,8 +51,8 @@ class GameOptions:
         too many for the memory limit; otherwise tree, or simulator if the tree is too
         large for the memory limit and the algorithm can sample.
       batched_rules: Whether to use the game's batched rules, if it has them.
-      workers: Number of processes that simulate OpenSpiel states, in games without a
-        game tree.
+      workers: Number of processes that simulate OpenSpiel states. With more than one,
+        "auto" is "simulator", because no other form uses them.
       memory_limit: Memory limit: bytes, or a size such as "3GB"; "none" or `math.inf`:
         no limit; None: 70% of the memory available to the process, at least 1 GB (see
         `memory.default_limit`), or the limit of the checkpoint that is resumed.
@@ -98,6 +102,8 @@ class GameOptions:
     def __post_init__(self) -> None:
         check_choice(self.form, "form", FORMS)
         check_integer(self.workers, "workers", 1, MOST_WORKERS)
+        if self.workers > 1 and self.form not in ("auto", SIMULATOR):
+            raise ValueError(_WORKERS.format(self.workers))
         if self.hand_buckets is not None:
             read_budget(self.hand_buckets, "hand_buckets")
 
@@ -112,6 +118,7 @@ class FormRequirements(NamedTuple):
       observations: Whether game trees need observations.
       features: Tensors that networks read, as `deep_config.FEATURES`; None: none.
       checkpoint: Form and path of the checkpoint that is resumed, if any.
+      general_sum: Whether the task supports poker spots with rake.
     """
 
     rejected: Mapping[str, str]
@@ -119,6 +126,7 @@ class FormRequirements(NamedTuple):
     observations: bool = False
     features: str | None = None
     checkpoint: tuple[str, str] | None = None
+    general_sum: bool = False
 
 
 class Reason(NamedTuple):
@@ -148,7 +156,7 @@ def represent(
     options: GameOptions | None = None,
     need: FormRequirements | None = None,
     *,
-    progress: bool = False,
+    progress: bool | None = None,
 ) -> tuple[RepresentedGame, Reason]:
     """Represent a game in the form that suits a task.
 
@@ -171,13 +179,16 @@ def represent(
     options = GameOptions() if options is None else options
     need = FormRequirements({}) if need is None else need
     # A game written in Python may have unrelated attributes.
-    source: Any = game if isinstance(game, RepresentedGame) else open_game(game)
+    opened = open_game(game, general_sum=need.general_sum)
+    source: Any = game if isinstance(game, RepresentedGame) else opened
+    if has_rake(opened.game):
+        others = dict.fromkeys((TREE, PHANTOM, SIMULATOR), _WITH_RAKE)
+        need = need._replace(rejected={**others, **need.rejected})
     if need.features is not None:
         game_checks.feature_count(source.game, need.features)
     reason = choose_form(source, options, need)
     if reason.form == source.kind:
         return source, reason
-    opened = open_game(source)
     if reason.form in _BUILDERS:
         return _BUILDERS[reason.form](opened, options, progress), reason
     try:
@@ -201,14 +212,16 @@ def represent(
     return tree, reason
 
 
-def _phantom(opened: Opened, options: GameOptions, progress: bool) -> PhantomGame:
+def _phantom(
+    opened: Opened, options: GameOptions, progress: bool | None
+) -> PhantomGame:
     form = phantom_game(opened, memory_limit=options.memory_limit, progress=progress)
     memory.trim()
     return form
 
 
 def _public_tree(
-    opened: Opened, options: GameOptions, progress: bool
+    opened: Opened, options: GameOptions, progress: bool | None
 ) -> PublicTreeGame:
     limit = options.memory_limit
     form = public_tree_game(opened, memory_limit=limit, progress=progress)
@@ -218,8 +231,14 @@ def _public_tree(
     return form
 
 
+_WITH_RAKE = (
+    "with rake, the game is not zero-sum; use the public-tree form "
+    "(form='public-tree'), or leave rake out"
+)
 # Builders of forms other than the tree; if building a tree fails, one of them may run.
-_BUILDERS: Mapping[str, Callable[[Opened, GameOptions, bool], RepresentedGame]] = {
+_BUILDERS: Mapping[
+    str, Callable[[Opened, GameOptions, bool | None], RepresentedGame]
+] = {
     PHANTOM: _phantom,
     PUBLIC_TREE: _public_tree,
     SIMULATOR: lambda opened, *_: SimulatedGame(opened.game),
@@ -240,7 +259,9 @@ def choose_form(
       ValueError: See `represent`.
     """
     form = options.form
-    if form == "auto" and options.hand_buckets is not None:
+    if options.workers > 1 and SIMULATOR in need.rejected:
+        raise ValueError(_WORKERS.format(options.workers))
+    if form == "auto" and (options.hand_buckets is not None or options.workers > 1):
         form = SIMULATOR
     if isinstance(game, PublicTreeGame):
         game.check()

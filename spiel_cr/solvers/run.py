@@ -2,14 +2,17 @@
 
 import contextlib
 import dataclasses
+import math
 import sys
+import time
 from collections.abc import Iterator
+from typing import Any
 
 from absl import logging
-from tqdm import tqdm
 
 from spiel_cr.common import atomic, interrupts
 from spiel_cr.common.checks import COUNT, Wanted, check_number, check_settings
+from spiel_cr.common.messages import progress_bar
 from spiel_cr.policies.result import CurvePoint
 from spiel_cr.solvers.checkpoint import Keeper
 from spiel_cr.solvers.iterative_solver import MOST_ITERATIONS, IterativeSolver
@@ -33,6 +36,9 @@ class Goal:
         node locks, NashConv with locks is compared (`Result.nash_conv_with_locks`).
       eval_every: Number of iterations between two evaluations of NashConv, which are
         the points of the convergence curve.
+      wall_clock: Stop this many seconds after the start of the call, or of the command,
+        which then includes the evaluation at the end. Building and compiling count, but
+        are not interrupted, and at least one iteration is done.
 
     Example:
       >>> import spiel_cr
@@ -45,9 +51,13 @@ class Goal:
     seconds: float | None = None
     until: float | None = None
     eval_every: int | None = None
+    wall_clock: float | None = None
 
     def __post_init__(self) -> None:
-        wanted: Wanted = {"iterations eval_every": COUNT, "seconds until": "(0, inf)"}
+        wanted: Wanted = {
+            "iterations eval_every": COUNT,
+            "seconds until wall_clock": "(0, inf)",
+        }
         check_settings(self, wanted, optional=True)
 
     @classmethod
@@ -63,7 +73,7 @@ class Goal:
         """
         if self.iterations is not None:
             return self.iterations
-        if self.seconds is None and self.until is None:
+        if (self.seconds, self.until, self.wall_clock) == (None, None, None):
             return usual
         return MOST_ITERATIONS
 
@@ -71,10 +81,6 @@ class Goal:
     def evaluates(self) -> bool:
         """Whether NashConv is computed during the run."""
         return self.until is not None or self.eval_every is not None
-
-    def is_over(self, seconds: float) -> bool:
-        """Return whether iterations have used up the time budget, in seconds."""
-        return self.seconds is not None and seconds >= self.seconds
 
     def next_evaluation(self, done: int, most: int) -> int:
         """Return the number of iterations at which to evaluate next.
@@ -191,7 +197,8 @@ def drive(
     keeper: Keeper | None,
     *,
     most: int,
-    progress: bool,
+    progress: bool | None,
+    deadline: float = math.inf,
 ) -> tuple[IterativeSolver, tuple[CurvePoint, ...], str]:
     """Iterate to a goal; write checkpoints on the way and at the end.
 
@@ -203,29 +210,46 @@ def drive(
       keeper: Writer of the checkpoint; None: no checkpoint.
       most: Number of iterations to stop at.
       progress: Whether to show a progress bar on stderr.
+      deadline: Time by `time.perf_counter` at which to stop, after one iteration.
 
     Returns:
       The solver of the last iteration; the points of the convergence curve; and the
       reason for stopping, see `Result.stop_reason`.
     """
     curve = list(solver.curve) if keeper is None else keeper.curve
-    options = {
+    start = solver.iterations
+
+    def seconds_left() -> float:
+        budget = math.inf if goal.seconds is None else goal.seconds
+        return min(budget - solver.seconds, deadline - time.perf_counter())
+
+    def is_over() -> bool:
+        if goal.seconds is not None and solver.seconds >= goal.seconds:
+            return True
+        return solver.iterations > start and seconds_left() <= 0
+
+    options: dict[str, Any] = {
         "total": None if most == MOST_ITERATIONS else most,
         "desc": solver.name,
-        "disable": solver.in_one_step or not progress,
+        "progress": False if solver.in_one_step else progress,
         "initial": solver.iterations,
     }
     saving = _Saving(solver, keeper)
-    with tqdm(**options) as bar, saving.block():
+    with progress_bar(**options) as bar, saving.block():
 
         def after_chunk(count: int) -> bool:
-            if counts := solver.progress_counts():
+            counts = solver.progress_counts()
+            if goal.seconds is not None and not goal.evaluates:
+                counts["time"] = f"{solver.seconds / goal.seconds:.0%}"
+            if solver.schedule_share < 1:
+                counts["schedule"] = f"{solver.schedule_share:.0%}"
+            if counts:
                 bar.set_postfix(counts, refresh=False)
             bar.update(count)
             saving.completed += count
             if keeper is not None:
                 keeper.tick()
-            return goal.is_over(solver.seconds)
+            return is_over()
 
         def is_reached() -> bool:
             if not curve or curve[-1].iterations < solver.iterations:
@@ -240,7 +264,7 @@ def drive(
                 return "exact"
             if reached:
                 return "nash_conv"
-            if goal.is_over(solver.seconds):
+            if is_over():
                 return "seconds"
             return "iterations" if solver.iterations >= most else ""
 
@@ -254,7 +278,7 @@ def drive(
             if solver.switch is not None:
                 solver = solver.switch(curve) or solver
             more = goal.next_evaluation(solver.iterations, most) - solver.iterations
-            seconds = None if goal.seconds is None else goal.seconds - solver.seconds
+            seconds = None if math.isinf(left := seconds_left()) else left
             stopped = solver.run(more, seconds=seconds, after_chunk=after_chunk)
             saving.iterates = False
             reason = stop_reason(evaluates=True, stopped=stopped)

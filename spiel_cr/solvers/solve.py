@@ -1,6 +1,9 @@
 """The function `solve`, which solves a game by any algorithm in a suitable form."""
 
+import dataclasses
+import math
 import time
+import warnings
 from typing import Any
 
 import numpy as np
@@ -15,6 +18,9 @@ from spiel_cr.solvers.checkpoint import Keeper
 from spiel_cr.solvers.representation import GameOptions, represent
 from spiel_cr.solvers.run import Checkpoint, Goal, drive
 from spiel_cr.solvers.task import Task
+
+# A limit of seconds must be positive.
+_LEAST_SECONDS = 1e-3
 
 
 def task_of(
@@ -53,7 +59,7 @@ def solve(
     checkpoint: atomic.Path | Checkpoint | None = None,
     dtype: np.typing.DTypeLike | None = None,
     seed: int = 0,
-    progress: bool = False,
+    progress: bool | None = None,
 ) -> Result:
     """Solve a game by CFR, sampling, networks or linear programming.
 
@@ -83,7 +89,8 @@ def solve(
         algorithms, whose noise exceeds its rounding errors, and if "auto" chooses it
         for `until` (and continues in float64 if necessary); otherwise float64.
       seed: Seed for all random choices; full-width algorithms have none.
-      progress: Whether to show progress bars on stderr.
+      progress: Whether to show progress on stderr. If None, after ten seconds if stderr
+        is a terminal.
 
     Returns:
       The result. It has the average and the last strategy if the game's infosets are
@@ -120,7 +127,16 @@ def solve(
         elif task.algorithm.family.iterates:
             program = f"compiling {task.algorithm.name}"
             announce(program, progress=progress)
-        solver = task.solver(represented)
+        deadline = math.inf
+        timed = task
+        if task.goal.wall_clock is not None:
+            deadline = started + task.goal.wall_clock
+            left = max(deadline - time.perf_counter(), _LEAST_SECONDS)
+            seconds = min(left, task.goal.seconds or math.inf)
+            # "auto" plans its trials by seconds.
+            goal = dataclasses.replace(task.goal, seconds=seconds)
+            timed = dataclasses.replace(task, goal=goal)
+        solver = timed.solver(represented)
         trial_seconds = solver.seconds
         if solver.reason:
             announce(f"algorithm {solver.name}: {solver.reason}", progress=progress)
@@ -134,12 +150,22 @@ def solve(
                     keeper.curve[:] = solver.curve
             building = time.perf_counter() - started - solver.compile_seconds
             solver, curve, stop_reason = drive(
-                solver, task.goal, keeper, most=task.most, progress=progress
+                *(solver, task.goal, keeper),
+                most=task.most,
+                progress=progress,
+                deadline=deadline,
             )
+            if solver.schedule_share < 1 and stop_reason != "nash_conv":
+                warnings.warn(
+                    f"{solver.name} stopped ({stop_reason}) after "
+                    f"{solver.schedule_share:.1%} of its schedule, so its learning "
+                    f"rate is still high; use a longer run, or a smaller schedule",
+                    stacklevel=2,
+                )
             fields = solver.outcome()
             if task.algorithm.family is algorithms.AUTO:
                 solution = automatic.improve(
-                    solver, represented, task, progress=progress
+                    solver, represented, timed, progress=progress
                 )
                 if solution is not None:
                     fields["average"] = solution.behaviour
@@ -154,6 +180,7 @@ def solve(
             build_seconds=building - trial_seconds,
             curve=curve,
             stop_reason=stop_reason,
+            schedule_share=solver.schedule_share,
             reason=solver.reason,
             **fields,
         )

@@ -13,7 +13,7 @@ import numpy as np
 from spiel_cr.common import atomic, memory
 from spiel_cr.common.network_fits import optax_package
 from spiel_cr.solvers.cfr.bucket_labels import Buckets
-from spiel_cr.solvers.cfr.cfr_config import MCCFRConfig
+from spiel_cr.solvers.cfr.cfr_config import CFRConfig, MCCFRConfig
 from spiel_cr.solvers.iterative_solver import IterativeSolver
 from spiel_cr.solvers.mccfr import choice
 from spiel_cr.solvers.representation import (
@@ -225,17 +225,13 @@ class Task:
                 choice.visits_only(self.algorithm.config, 0, buckets=self._shares)
             except ValueError as error:  # settings that are incompatible there
                 rejected[TREE] = str(error)
-        if options.workers > 1 and options.form == TREE:
-            rejected[TREE] = (
-                f"workers={options.workers}: only simulated games use workers; leave "
-                f"workers out, or use form='simulator' (--form simulator)"
-            )
         config = self.algorithm.config
         return FormRequirements(
             rejected,
             prefers_declared=family.iterates,
             features=config.features if _reads_tensors(config) else None,
             checkpoint=checkpoint_form(self.path),
+            general_sum=isinstance(config, CFRConfig),
         )
 
     def _needs_laying_out(self) -> str | None:

@@ -8,6 +8,7 @@ import zlib
 import jax
 import numpy as np
 import pytest
+from jax.experimental.compilation_cache import compilation_cache as jax_cache
 from tqdm import tqdm
 
 from spiel_cr.common import compilation_cache, messages
@@ -27,6 +28,7 @@ def settings_as_before(monkeypatch):
     yield
     for name, value in before.items():
         jax.config.update(name, value)
+    jax_cache.reset_cache()
 
 
 def test_programs_are_kept_where_one_says(tmp_path, monkeypatch):
@@ -96,31 +98,114 @@ def test_the_folder_is_of_this_user_alone(tmp_path, monkeypatch, absl_log):
     assert "belongs to another user" in absl_log.text
 
 
+_SCRIPT = """
+import jax
+events = []
+jax.monitoring.register_event_listener(lambda name, **_: events.append(name))
+outside = dict(jax.config.values)
+import spiel_cr
+for name in dir(spiel_cr):
+    getattr(spiel_cr, name)
+assert dict(jax.config.values) == outside
+games = "kuhn_poker", "leduc_poker", "liars_dice(numdice=1,dice_sides=3)", "matrix_rps"
+for game, algorithm in zip(games, ("cfr+", "es-mccfr", "pdhg", "dcfr")):
+    result = spiel_cr.solve(game, algorithm, 20)
+    print(result.nash_conv().hex())
+    assert dict(jax.config.values) == outside
+stem = "/jax/compilation_cache/"
+counts = [events.count(stem + n) for n in ("compile_requests_use_cache", "cache_hits")]
+print("compiled", counts[0] - counts[1], "of", counts[0])
+"""
+
+
+def run_script(**variables):
+    """Returns the lines of a process that solves four games with public functions."""
+    done = subprocess.run(
+        [sys.executable, "-c", _SCRIPT],
+        capture_output=True,
+        text=True,
+        timeout=300,
+        env=os.environ | variables,
+    )
+    assert done.returncode == 0, done.stderr
+    *values, counts = done.stdout.splitlines()
+    compiled, _, requests = counts.split()[1:]
+    return values, int(compiled), int(requests)
+
+
 @pytest.mark.slow
 def test_a_second_process_compiles_nothing(tmp_path):
-    """And has the same bits."""
+    """Four games by public functions; the results are bitwise identical.
+
+    The settings of JAX are those of the host after the import and after each call.
+    """
+    folder = {"XDG_CACHE_HOME": str(tmp_path), "SPIEL_CR_COMPILATION_CACHE": ""}
+    first, compiled, requests = run_script(**folder)
+    assert compiled > requests / 2 > 10
+    second, compiled, again = run_script(**folder)
+    assert (compiled, again) == (0, requests)
+    assert second == first
+    off = folder | {"SPIEL_CR_COMPILATION_CACHE": "off"}
+    assert run_script(**off)[1:] == (requests, requests)
+
+
+def test_import_leaves_the_settings_of_jax_alone():
     code = (
-        "import spiel_cr, jax, sys\n"
-        "from spiel_cr.common import compilation_cache\n"
-        "compilation_cache.use_compilation_cache(sys.argv[1])\n"
-        "misses = []\n"
-        "jax.monitoring.register_event_listener(\n"
-        "    lambda name, **k: misses.append(name) if 'cache_misses' in name else 0)\n"
-        "found = spiel_cr.resolve('kuhn_poker', 'cfr+', 50).average\n"
-        "print(len(misses), *(part.tobytes().hex() for part in found))\n"
+        "import jax\n"
+        "before = dict(jax.config.values)\n"
+        "import spiel_cr, game_defs\n"
+        "names = [getattr(spiel_cr, name) for name in dir(spiel_cr)]\n"
+        "assert len(names) > 20\n"
+        "after = dict(jax.config.values)\n"
+        "print({n for n in before.keys() | after if before.get(n) != after.get(n)})\n"
     )
-    said = []
-    for _ in range(2):
-        done = subprocess.run(
-            [sys.executable, "-c", code, str(tmp_path)],
-            capture_output=True,
-            text=True,
-            timeout=300,
-        )
-        assert done.returncode == 0, done.stderr
-        said.append(done.stdout.split())
-    assert int(said[0][0]) > 0 and int(said[1][0]) == 0
-    assert said[0][1:] == said[1][1:]
+    command = [sys.executable, "-c", code]
+    env = os.environ | {"SPIEL_CR_COMPILATION_CACHE": ""}
+    done = subprocess.run(command, capture_output=True, text=True, env=env, timeout=300)
+    assert (done.returncode, done.stdout) == (0, "set()\n"), done.stderr
+
+
+def cached_files(folder):
+    return {file.name.partition("-")[0] for file in folder.rglob("*-cache")}
+
+
+def test_functions_are_cached_during_calls_only(tmp_path, monkeypatch):
+    monkeypatch.setenv(compilation_cache.VARIABLE, str(tmp_path))
+    monkeypatch.setattr(
+        compilation_cache,
+        "_prepared_once",
+        compilation_cache._prepared_once.__wrapped__,
+    )
+    jax.config.update("jax_compilation_cache_dir", None)
+    before = dict(jax.config.values)
+
+    def inside(x):
+        return x * 11
+
+    def outside(x):
+        return x * 13
+
+    with pytest.raises(KeyError), compilation_cache.caching():
+        with compilation_cache.caching():
+            pass
+        jax.jit(inside)(np.ones(3))
+        raise KeyError
+    jax.jit(outside)(np.ones(3))
+    assert dict(jax.config.values) == before
+    assert cached_files(tmp_path) == {"jit_inside"}
+
+
+def test_a_cache_of_the_host_stays_in_use(tmp_path, monkeypatch):
+    monkeypatch.setenv(compilation_cache.VARIABLE, str(tmp_path / "ours"))
+    jax_cache.reset_cache()
+    for name, value in zip(SETTINGS, (str(tmp_path / "host"), 0.0, -1), strict=True):
+        jax.config.update(name, value)
+    before = dict(jax.config.values)
+    with compilation_cache.caching():
+        assert dict(jax.config.values) == before
+        jax.jit(lambda x: x * 17)(np.ones(3))
+    assert dict(jax.config.values) == before
+    assert cached_files(tmp_path / "host") and not (tmp_path / "ours").exists()
 
 
 def test_announcements_have_the_time(capsys):

@@ -97,6 +97,25 @@ def test_results_have_the_same_bits_and_workers_are_made_once(backend, tmp_path)
     assert here == (not backend["workers"])
 
 
+@pytest.mark.parametrize("place", ["RAY_AUTH_TOKEN", "RAY_AUTH_TOKEN_PATH", "HOME"])
+def test_a_token_that_ray_would_not_send_is_named(place, tmp_path, monkeypatch):
+    for name in ("RAY_AUTH_MODE", "RAY_AUTH_TOKEN", "RAY_AUTH_TOKEN_PATH"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setattr(executor.importlib.util, "find_spec", lambda name: name)
+    monkeypatch.setenv("HOME", str(tmp_path))
+    Executor(ray="first:6379")
+    monkeypatch.setenv(place, str(tmp_path))
+    if place == "HOME":
+        (tmp_path / ".ray").mkdir()
+        (tmp_path / ".ray" / "auth_token").write_text("token", encoding="utf-8")
+    with pytest.raises(ValueError, match="first:6379.*RAY_AUTH_MODE is not set"):
+        Executor(ray="first:6379")
+    Executor(ray="local")
+    for mode in ("token", "disabled"):
+        monkeypatch.setenv("RAY_AUTH_MODE", mode)
+        Executor(ray="first:6379")
+
+
 def test_results_in_the_order_of_keys():
     """Each as soon as those before it are there; none is asked for beyond that."""
     came = []

@@ -1,11 +1,12 @@
 """Text that users give stays on one line of a message, and can be encoded."""
 
 import logging
+import math
 
 import pyspiel
 import pytest
 
-from spiel_cr.common import atomic
+from spiel_cr.common import atomic, messages
 from spiel_cr.common.messages import one_line
 from tests.support import commands
 
@@ -58,3 +59,35 @@ def test_commands_refuse_in_one_line(capsys, caplog, words):
 def test_files_of_text_hold_lone_surrogates_as_escapes(tmp_path):
     atomic.write_text(tmp_path / "page.html", "a\ud800ü\n")
     assert (tmp_path / "page.html").read_text("utf-8") == "a\\ud800ü\n"
+
+
+@pytest.mark.parametrize(
+    ("value", "spec", "shown"),
+    [
+        (2.8e-16, ".6g", "0"),
+        (-1e-13, "+.3f", "+0.000"),
+        # Zeros have no sign, whatever is behind the last digit.
+        (-0.0004, "+.3f", "+0.000"),
+        (-0.0, ".4g", "0"),
+        (-0.0006, "+.3f", "-0.001"),
+        (2e-12, ".4g", "2e-12"),
+        (math.nan, ".3f", "nan"),
+        (-math.inf, ".3f", "-inf"),
+    ],
+)
+def test_rounding_errors_are_shown_as_zero(value, spec, shown):
+    assert messages.number_text(value, spec) == shown
+
+
+def test_the_size_of_rounding_errors_is_an_argument():
+    assert messages.number_text(1e-9, ".4g", 1e-8) == "0"
+    assert messages.number_text(1e-9, ".4g", 1e-10) == "1e-09"
+
+
+def test_nothing_is_shown_during_silence(capsys):
+    with messages.listening():
+        with messages.silent():
+            messages.announce("no")
+        messages.announce("yes")
+    err = capsys.readouterr().err
+    assert "yes" in err and "no\n" not in err

@@ -240,13 +240,26 @@ def test_one_is_no_plural(capsys):
     assert not re.search(r"\b1 \w+s\b", out)
 
 
+def test_extreme_equilibria_are_named(capsys):
+    """`lp` never bluffs as player 0: bets of the jack and the king are as good."""
+    run("solve", *KUHN, "--algorithm", "lp")
+    assert "note        2 unplayed actions are as good" in capsys.readouterr().out
+    for words in (
+        (*KUHN, "--algorithm", "cfr+", "--iterations", 100),
+        # Rock, paper, scissors has one equilibrium.
+        ("--game", "python_rock_paper_scissors", "--algorithm", "lp"),
+    ):
+        run("solve", *words)
+        assert "unplayed" not in capsys.readouterr().out
+
+
 def test_help_gives_each_default_once():
     texts = {
         name: parser.format_help()
         for action in main.make_parser()._actions
         for name, parser in (action.choices or {}).items()
     }
-    assert len(texts) == 17
+    assert len(texts) == 18
     for name, text in texts.items():
         flat = " ".join(text.split())
         assert not re.search(

@@ -20,8 +20,9 @@ from spiel_cr.eval.common.game_instance import GameInstance
 from spiel_cr.eval.comparison import measure
 from spiel_cr.evaluation import openspiel_evaluator
 from spiel_cr.policies import conversions as policy_lib
+from spiel_cr.solvers import algorithms
 from tests.support import games
-from tests.support.commands import report, run, told
+from tests.support.commands import refused, report, run, told
 from tests.support.strategies import random_behaviours
 
 KUHN = "kuhn_poker"
@@ -240,6 +241,33 @@ def test_words_tell_what_a_sample_follows():
     assert "some actions of the player" in registry.find("as-mccfr").how
 
 
+def test_every_algorithm_of_solve_is_compared_or_says_why_not():
+    for name in algorithms.ALGORITHMS:
+        if name == "pcs":
+            with pytest.raises(ValueError, match="'pcs' needs hands in buckets"):
+                registry.find(name)
+        else:
+            assert registry.find(name).name == name
+
+
+def test_public_sampling_is_evaluated_on_the_tree():
+    """The same iterates as those of `solve`, whose NashConv is that of the form."""
+    record = measure_run("public-es", 5, game="leduc_poker")
+    solved = solve("leduc_poker", "public-es", 5)
+    assert record["nash_conv"] == pytest.approx(solved.nash_conv(), abs=1e-6)
+    assert record["evaluator"] == "OpenSpiel" and record["iterations"] == 5
+    assert registry.find("public-es").samples
+    other = measure.measurer()(measure.Run("tic_tac_toe", "public-es", 0, None, 1, 3e9))
+    assert "does not declare private states" in other["missing"]
+
+
+def test_auto_keeps_a_budget_of_seconds_by_itself():
+    """A linear program solves Kuhn poker, as in `solve --seconds 5`."""
+    record = measure.measurer()(measure.Run("kuhn_poker", "auto", 0, 5.0, None))
+    assert record["note"].startswith("lp: ") and record["nash_conv"] < 1e-9
+    assert len(record["curve"]) == 7
+
+
 def test_groups():
     every = registry.expand("default")
     assert set(registry.BUNDLED) <= set(every)
@@ -297,6 +325,26 @@ def test_long_names_of_folders_are_cut_and_differ():
     assert first != second
     assert all(len(name) < 130 and name.count("/") == 2 for name in (first, second))
     assert cli_compare._folder(["../b /"]) == "out/compare/b"
+
+
+def test_figures_and_tables_contain_the_algorithms_of_a_call(
+    tmp_path, capsys, monkeypatch
+):
+    monkeypatch.chdir(tmp_path)
+    words = ["compare", "--game", KUHN, "--iterations", "20", "--workers", "0"]
+    words += ["--out", "out", "--json"]
+    told(capsys, *words, "--algorithms", "openspiel-cfr;openspiel-cfr+")
+    files = ["--figure", "a.svg", "--latex", "a.tex", "--unit", "mbb"]
+    found, shown, _ = told(capsys, *words, *files, "--algorithms", "openspiel-cfr+")
+    assert (found["figure"], found["latex"]) == ("a.svg", "a.tex")
+    assert "figure: a.svg" in shown and "table: a.tex" in shown
+    figure, table = (pathlib.Path(f"a.{kind}").read_text() for kind in ("svg", "tex"))
+    assert "openspiel-cfr+" in table and "openspiel-cfr &" not in table
+    assert figure.startswith("<?xml") and "mbb/g" in table
+    line = f"compare --game {KUHN} --figure a.txt"
+    assert "figure='a.txt': unknown format" in refused(capsys, *line.split())
+    line = "compare --game tic_tac_toe --figure a.pdf --unit mbb"
+    assert "neither blinds nor an ante" in refused(capsys, *line.split())
 
 
 def test_there_is_no_other_judge():

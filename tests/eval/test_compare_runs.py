@@ -16,7 +16,7 @@ from spiel_cr.eval.common import conditions
 from spiel_cr.eval.common.budget import Budget
 from spiel_cr.eval.comparison import comparisons, measure
 from spiel_cr.games.opening import estimate
-from tests.support.commands import report, run
+from tests.support.commands import report, run, told
 
 KUHN = "kuhn_poker"
 RESULTS = "results.jsonl"
@@ -334,3 +334,14 @@ def children_of(pid):
             return file.read().split()
     except OSError:
         return []
+
+
+def test_json_names_algorithms_as_they_are_typed(tmp_path, capsys):
+    """Also those that are missing; the tables for people have titles."""
+    words = ["compare", "--game", "kuhn_poker", "--algorithms", "cfr+;public-es"]
+    words += ["--iterations", "2", "--workers", "0", "--out", tmp_path, "--json"]
+    found, shown, _ = told(capsys, *words)
+    (game,) = found["games"]
+    assert [row["algorithm"] for row in game["results"]] == ["cfr+"]
+    assert [row["algorithm"] for row in game["missing"]] == ["public-es"]
+    assert "spiel_cr public-es: missing: " in shown

@@ -9,7 +9,7 @@ import pytest
 import spiel_cr
 from spiel_cr.eval.cli import play as play_command
 from spiel_cr.evaluation import referee
-from tests.support.commands import report, told
+from tests.support.commands import refused, report, told
 from tests.support.scripted import Opinionated, Scripted
 
 KUHN = "kuhn_poker"
@@ -280,3 +280,27 @@ def test_command_for_a_person(capsys, monkeypatch):
     assert "you are player 1" in out
     (match,) = found["matches"]
     assert match["actions"][3] == 0
+
+
+def test_beliefs_are_printed_after_the_match(capsys):
+    bots = "resolving(iterations=20);uniform"
+    words = ["play", "--game", KUHN, "--bots", bots, "--seed", 1]
+    _, out, _ = told(capsys, *words, "--beliefs")
+    moves, beliefs = out.split("player 0 at its first move:")
+    assert "player 1, uniform:" in moves
+    assert "its own range: J 33.3%, K 33.3%, Q 33.3%" in beliefs
+    # Before the opponent's first move, two cards are left.
+    first = beliefs.splitlines()[1]
+    assert first.count("50.0%") == 2 and "NashConv of its last subgame" in beliefs
+    assert "range" not in told(capsys, *words)[1]
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["--bots", "uniform;uniform"], "none of the bots 'uniform;uniform' has"),
+        (["--bots", "human;oos(iterations=1)", "--web"], "omit --beliefs"),
+    ],
+)
+def test_beliefs_need_a_bot_and_a_terminal(capsys, words, message):
+    assert message in refused(capsys, "play", "--game", KUHN, *words, "--beliefs")

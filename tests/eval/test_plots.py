@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from spiel_cr.common import figures
-from spiel_cr.eval.cli import show
+from spiel_cr.eval.inspection import hand_grid
 from spiel_cr.eval.reporting import plots
 from spiel_cr.games.opening.opened import load_game
 
@@ -45,5 +45,5 @@ def test_actions_go_from_passive_to_aggressive(drawn, tmp_path):
 
 def test_titles_name_the_spot():
     game = load_game("python_poker_spot(board=5c9dJs2h3c,pot=200,stack=900)")
-    assert show.title_of(game) == "Spot of Hold'em, 5♣9♦J♠2♥3♣, pot 200, stack 900"
-    assert show.title_of(load_game("kuhn_poker")) == "Kuhn Poker"
+    assert hand_grid.title_of(game) == "Spot of Hold'em, 5♣9♦J♠2♥3♣, pot 200, stack 900"
+    assert hand_grid.title_of(load_game("kuhn_poker")) == "Kuhn Poker"

@@ -21,7 +21,7 @@ import pytest
 from jax.errors import JaxRuntimeError
 from tqdm import tqdm
 
-from spiel_cr.common import atomic
+from spiel_cr.common import atomic, messages
 from spiel_cr.common.checks import check_iterations
 from spiel_cr.common.errors import SolverFailedError, UnsavedWarning
 from spiel_cr.eval.cli import (
@@ -337,24 +337,39 @@ def test_an_interrupt_within_the_import_of_a_module_in_c(capsys):
     assert capsys.readouterr().err.endswith("spiel-cr: interrupted\n")
 
 
+def states_of_a_bar(terminal, progress, late, capsys, monkeypatch):
+    """Returns what a bar of 20 items prints on stderr, which may be a terminal."""
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: terminal)
+    monkeypatch.setattr(messages, "_LATE", late)
+    for _ in messages.progress_bar(range(20), progress=progress):
+        time.sleep(0.02)
+    return capsys.readouterr().err
+
+
 @pytest.mark.parametrize("terminal", [False, True])
-def test_files_get_few_states_of_a_bar(terminal):
-    """On a terminal ten a second; in a file one at the beginning and one at the end."""
-    code = """
-        import sys, time
-        from spiel_cr.eval.cli import process
+def test_files_get_few_states_of_a_bar(terminal, capsys, monkeypatch):
+    """On a terminal ten a second; in a file two lines, without carriage returns."""
+    text = states_of_a_bar(terminal, True, 10.0, capsys, monkeypatch)
+    assert "20/20" in text and (text.count("/20") <= 3) != terminal
+    assert ("\r" in text) == terminal
+    if not terminal:
+        assert [line[:1] for line in text.splitlines()] == ["0", "1"]
 
-        sys.stderr.isatty = lambda: sys.argv[1] == "True"
-        process.quieten_bars()
-        from tqdm import tqdm
 
-        for _ in tqdm(range(20), file=sys.stderr):
-            time.sleep(0.05)
-    """
-    words = [sys.executable, "-c", textwrap.dedent(code), str(terminal)]
-    done = subprocess.run(words, capture_output=True, text=True, timeout=60)
-    assert done.returncode == 0 and "20/20" in done.stderr
-    assert (done.stderr.count("it/s]") <= 3) != terminal
+@pytest.mark.parametrize(
+    ("terminal", "progress", "late", "shown"),
+    [
+        (True, None, 0.1, True),
+        (True, None, 10.0, False),
+        (True, False, 0.1, False),
+        (False, None, 0.1, False),
+    ],
+)
+def test_long_calls_show_progress_on_a_terminal(
+    terminal, progress, late, shown, capsys, monkeypatch
+):
+    text = states_of_a_bar(terminal, progress, late, capsys, monkeypatch)
+    assert ("20/20" in text) == shown and bool(text) == shown
 
 
 def test_a_device_that_jax_cannot_use_is_named():

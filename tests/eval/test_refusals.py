@@ -52,9 +52,9 @@ ROWS = [
     ("solve --game leduc_poker --algorithm os-mccfr --memory-limit 10MB", "memory"),
     (f"solve {KUHN} --form maybe", "--form"),
     (f"solve {KUHN} --workers 0", "workers=0"),
-    (
-        f"solve {KUHN} --form tree --workers 2",
-        "workers=2: only simulated games use workers",
+    *(
+        (f"solve {KUHN} {words} --workers 2", "workers=2: only simulated games use")
+        for words in ("--form tree", "--form phantom", "--algorithm cfr+", "")
     ),
     (f"{SAMPLE} --algorithm lp", "algorithm='lp' visits the whole game"),
     (f"{SAMPLED} --until 0.1", "until=0.1 needs the game tree; leave it out"),

@@ -297,7 +297,7 @@ def test_curves_are_where_they_belong(folder):
     first = summary.summarise(SETTINGS, records())[0]
     series = curves.series_of(first.rows, against="seconds")
     (axis,) = figures.panels(size=(5, 4))
-    curves._draw(axis, series)
+    curves.draw(axis, series)
     assert (axis.get_xscale(), axis.get_yscale()) == ("log", "log")
     lines = {line.get_label(): line for line in axis.get_lines()}
     bands = [band.get_paths()[0].get_extents() for band in axis.collections]
@@ -321,7 +321,7 @@ def test_points_say_their_values(folder):
     assert [point[0] for point in cfr.points] == pytest.approx([0.62, 0.8, 2.6])
     text = (folder / "report-1.svg").read_text("utf-8")
     titles = re.findall("<use [^>]*><title>([^<]*)</title></use>", text)
-    every = [curves.series_of(first.rows, against=place) for place in curves.AGAINST]
+    every = [curves.series_of(first.rows, against=place) for place in curves.PANELS]
     assert len(titles) == sum(len(one.points) for row in every for one in row)
     where = "time with set-up and compilation (s): 0.8"
     assert f"spiel_cr cfr+: NashConv 1.00e−04, {where}" in titles
@@ -338,7 +338,7 @@ def first_title(game, name):
 def test_pictures_without_any_point_are_drawn():
     """As of a run that was interrupted before its first curve."""
     (axis,) = figures.panels(size=(5, 4))
-    curves._draw(axis, [curves.Curve("cfr+", [], True, True)])
+    curves.draw(axis, [curves.Curve("cfr+", [])])
     figures.save_svg(axis.figure, io.StringIO())
 
 
@@ -365,13 +365,6 @@ def test_pictures_of_the_markdown_stand_alone(folder):
         picture = (folder / name).read_text("utf-8")
         assert ElementTree.fromstring(picture).get("viewBox")
         assert "OpenSpiel CFR+ (C++)" in picture
-
-
-def test_without_matplotlib_the_report_says_how_to_get_pictures(tmp_path):
-    report.write(tmp_path, SETTINGS, records())
-    for name in ("report.html", "report.md"):
-        assert "need the extra `plots`" in (tmp_path / name).read_text("utf-8")
-    assert not list(tmp_path.glob("*.svg"))
 
 
 def test_one_seed_has_no_range(tmp_path):

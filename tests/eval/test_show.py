@@ -105,6 +105,11 @@ def test_the_command(saved, capsys):
     assert all(abs(infoset["gain"]) < 1e-9 for infoset in found["infosets"])
     assert any("Bet 1.0000" in line for line in out)
     assert sum("6 of 6 information states" in line for line in out) == 2
+    # Information states have the words of the page, in JSON, too.
+    names = {i["key"]: i["name"] for i in found["infosets"]}
+    assert (names["0"], names["0pb"]) == ("J, after the deal", "J, after Check, Bet")
+    assert set(names.values()) <= {line[43:] for line in out}
+    assert any("Fold 1.0000" in line for line in out)
 
 
 def test_filters(saved, capsys):
@@ -112,6 +117,8 @@ def test_filters(saved, capsys):
     words = ("--player", 1, "--find", "B", "--sort", "reach")
     found = report(capsys, *game, *words)["infosets"]
     assert sorted(i["key"] for i in found) == ["0b", "1b", "2b"]
+    by_name = report(capsys, *game, "--player", 1, "--find", "after bet")["infosets"]
+    assert sorted(i["key"] for i in by_name) == ["0b", "1b", "2b"]
     reach = [i["player_reach"] * i["others_reach"] for i in found]
     assert reach == sorted(reach, reverse=True)
     found, out, _ = told(capsys, *game, "--limit", 2)
@@ -124,7 +131,7 @@ def test_the_order_of_gains_is_by_what_they_are_worth_in_a_match():
     tree = games.compiled("kuhn")
     strategy = random_behaviours(tree, 1)
     views = infoset_view.view_infosets(tree, strategy)[0]
-    order = show._choose(views, None, "gain")
+    order = show.choose_infosets(tree, views, None, "gain")
     worth = [view.player_reach * view.gain for view in order]
     assert worth == sorted(worth, reverse=True)
     gains = [view.gain for view in order]
@@ -171,11 +178,11 @@ def test_the_page_holds_the_whole_tree(leduc_page):
     leaves = sum(node[5] for node in nodes if node[3] == pyspiel.PlayerId.TERMINAL)
     assert leaves == pytest.approx(1, abs=1e-4)
     # Cards have names.
-    held = {view[1] for own in data["infosets"] for view in own}
+    held = {view[2] for own in data["infosets"] for view in own}
     assert held == {"J", "Q", "K"}
     of = {(view.player, view.key): view for view in views}
     for player, own in enumerate(data["infosets"]):
-        for key, _, public, _, reach, _, _, gain, actions in own:
+        for key, _, _, public, _, reach, _, _, gain, actions in own:
             view = of[player, key]
             assert (public == "") == (" public - " in key)
             assert reach == pytest.approx(view.player_reach, abs=1e-5)
@@ -197,7 +204,7 @@ def test_the_likeliest_histories_of_a_large_game(monkeypatch):
     assert "the most likely 50" in text and 500 <= len(nodes) < 510
     asked = [node[5] for node in nodes if node[4] >= 0]
     assert asked == sorted(asked, reverse=True) and nodes[0][6] is None
-    key, holds, _, board, reach, _, value, _, actions = data["infosets"][0][0]
+    key, _, holds, _, board, reach, _, value, _, actions = data["infosets"][0][0]
     assert key == game.new_initial_state().information_state_string(0)
     assert (holds, reach, value) == ("x at –", 1, None)
     assert [a[1] for a in actions] == pytest.approx([1 / 9] * 9, abs=1e-6)
@@ -252,14 +259,14 @@ def test_the_page_opens_with_all_hands(tmp_path):
 def test_deals_have_the_names_of_cards():
     """OpenSpiel numbers the deals of Leduc poker; players see cards."""
     state = pyspiel.load_game("leduc_poker").new_initial_state()
-    names = [name for _, name, _ in tree_page._outcomes(state)]
+    names = [name for _, name, _ in tree_page.outcomes_of(state)]
     cards = [rank + suit for rank in "JQK" for suit in "♠♥"]
     assert names == [f"{card} (player 0 sees it)" for card in cards]
     state.apply_action(0)
     state.apply_action(1)
     state.apply_action(1)
     state.apply_action(1)
-    assert [name for _, name, _ in tree_page._outcomes(state)] == cards[2:]
+    assert [name for _, name, _ in tree_page.outcomes_of(state)] == cards[2:]
 
 
 def test_the_page_is_all_that_the_command_says(saved, tmp_path, capsys):
@@ -286,7 +293,7 @@ def test_pages_of_other_forms(tmp_path, capsys):
         assert report(capsys, *words)["html"] == str(page)
         # Small games are compiled for the page: it knows values.
         infosets = data_of(page.read_text("utf-8"))["infosets"]
-        assert all(view[6] is not None for own in infosets for view in own)
+        assert all(view[7] is not None for own in infosets for view in own)
 
 
 def test_a_game_too_large_to_be_laid_out(tmp_path, capsys):
@@ -312,7 +319,7 @@ def test_the_list_of_a_page_begins_as_asked(saved, tmp_path):
     dom, _, console, _ = browser.open_page(page, tmp_path, width=1280)
     assert not console and "3 decisions, the first 2 are shown" in dom
     listed = dom.partition('id="found"')[2]
-    assert len(re.findall(r"[JQK], after Bet\b", listed)) == 2
+    assert len(re.findall(r">[JQK], after Bet\b", listed)) == 2
 
 
 @browser.needs_browser

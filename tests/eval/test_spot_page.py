@@ -11,6 +11,7 @@ from spiel_cr import poker
 from spiel_cr.eval.inspection import spot_page
 from tests.support.browser import needs_browser, open_page
 from tests.support.commands import report
+from tests.support.strategies import random_spot_policy
 
 BOARD = "5c9dJs2h3c"
 
@@ -84,7 +85,7 @@ def test_in_a_browser(page, tmp_path, width):
 def test_too_large(solved, monkeypatch):
     monkeypatch.setattr(spot_page, "MOST_NUMBERS", 1000)
     with pytest.raises(ValueError, match="a page has room for 1,000; omit --html"):
-        spot_page.check_size(solved.average_policy())
+        spot_page.last_round(solved.average_policy())
 
 
 def test_command(capsys, tmp_path):
@@ -94,3 +95,48 @@ def test_command(capsys, tmp_path):
     found = report(capsys, *words.split(), *ranges, "--html", path)
     assert found["html"] == str(path) and len(found["hands"][0]["action_evs"]) == 2
     assert data_of(path)["board"] == BOARD
+
+
+def test_later_streets_are_means_over_cards(tmp_path):
+    policy = random_spot_policy(
+        "5c9cJc2c", "50%; cap 1", "AhAd:0.5,KhQh,KdQd;KhKd,7c6c:0.25"
+    )
+    page = tmp_path / "turn.html"
+    page.write_text(
+        spot_page.spot_page(policy, policy.form.sequence_form, "lead"), "utf-8"
+    )
+    nodes = data_of(page)["nodes"]
+    assert len(nodes) == int((policy.form.betting.player >= 0).sum())
+    assert {node["street"] for node in nodes} == {0, 1}
+    for entry in nodes:
+        if entry["street"] == 0:
+            continue
+        found = poker.answers(policy, " ".join(entry["path"]))
+        numbers = np.array(entry["numbers"], float)
+        share = found.likelihood / found.likelihood.sum()
+        first = [name.partition(" | ")[0] for name in found.names]
+        hands = data_of(page)["hands"][str(found.player)]
+        assert numbers[:, 1].sum() == pytest.approx(1, abs=1e-3)
+        every = (2, found.equity), (3, found.ev), (4, found.played[:, 0])
+        for column, values in every:
+            mean = numbers[:, 1] @ numbers[:, column]
+            assert mean == pytest.approx(share @ values, abs=2e-3 * abs(mean) + 2e-3)
+        if found.player == 1:  # Whose suits of hands do not change with the board.
+            here = np.array([name == "7c6c" for name in first])
+            row = numbers[hands.index("7c6c")]
+            mean = share[here] @ found.ev[here] / share[here].sum()
+            assert row[3] == pytest.approx(mean, rel=1e-3)
+            assert row[1] == pytest.approx(share[here].sum(), rel=1e-3)
+
+
+def test_player_who_first_acts_on_a_later_street():
+    policy = random_spot_policy("5c9cJc2c", "none; river pot; cap 1", "AhAd;KhKd", "ip")
+    page = spot_page.spot_page(policy, policy.form.sequence_form, "lead")
+    assert "AhAd" in page.replace("AdAh", "AhAd")
+
+
+def test_streets_that_have_no_room_are_left_out(monkeypatch):
+    policy = random_spot_policy("5c9cJc2c", "50%; cap 1", "AhAd;KhKd")
+    assert spot_page.last_round(policy) == 1
+    monkeypatch.setattr(spot_page, "MOST_STATES", 10)
+    assert spot_page.last_round(policy) == 0

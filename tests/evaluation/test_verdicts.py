@@ -232,3 +232,25 @@ def test_results_of_games_that_were_not_laid_out_are_judged():
     result = spiel_cr.solve("kuhn_poker", "os-mccfr(batch=64)", 20, options=options)
     found = spiel_cr.nash_conv("kuhn_poker", result)
     assert found == spiel_cr.nash_conv("kuhn_poker", result.average_policy())
+
+
+def test_the_text_of_a_result_is_the_answer():
+    """Value, exactness, method and unit, of both players or of one."""
+    both = spiel_cr.exploit("kuhn_poker", "uniform", seconds=5)
+    assert repr(both) == (
+        "Evaluation(NashConv of uniform: 0.916667 (exact), in the payoffs of "
+        "kuhn_poker(); player 0: 0.5 (exact) by 'exact'; player 1: 0.416667 (exact) by "
+        "'exact')"
+    )
+    one = spiel_cr.best_response("kuhn_poker", "uniform", 0)
+    assert repr(one) == (
+        "Evaluation(best-response value by 'exact' for player 0 of uniform: 0.5 "
+        "(exact), in the payoffs of kuhn_poker())"
+    )
+    sampled = ResponseValue(1, "lbr", 2.0, half_width=0.25, matches=9)
+    assert repr(sampled) == (
+        "ResponseValue(player 1: 2 ± 0.25 (95% interval), at least 1.75 by 'lbr')"
+    )
+    other = sampled._replace(player=0, value=0.0, half_width=0.0, matches=0)
+    text = repr(from_independent([other, sampled]))
+    assert text.startswith("Evaluation(lower bound of NashConv: 2 ± 0.25 (95%")

@@ -77,7 +77,10 @@ _ALWAYS: dict[str, dict[str, str]] = {
         **{"--boards": "1", "--rounds": "2", "--cache": "new/cache", "--steps": "5"},
     },
     "abstract": {"--budget": "2-4", "--iterations": "2"},
-    "spot": {"--iterations": "2", "--ranges": "AA;KK"},
+    "spot": {
+        **{"--board": "5c9dJs2h3c", "--pot": "20", "--stack": "30"},
+        **{"--iterations": "2", "--ranges": "AA;KK"},
+    },
 }
 # Options that need others, or exclude them (None): of a command, or of all.
 _NEEDS: dict[tuple[str, str], dict[str, str | None]] = {
@@ -142,12 +145,15 @@ _LEFT_OUT = {
         ("tournament", "evaluate", "push-fold", "study"), ("--ray", "--workers")
     ),
     "solve": ("--imperfect-recall", "--lock-player", "--hand-buckets"),
-    "spot": ("--lock",),
+    "spot": ("--lock", "--open", "--report"),
     "resolve": ("--lock-player",),
     "exploit": ("--trained", "--iterations", "--ray", "--workers"),
     "best-response": ("--rounds", "--checkpoint", "--ray", "--workers"),
 }
-_WITH_LP = ("--seconds", "--until", "--eval-every", "--plot", "--dtype", "--checkpoint")
+_WITH_LP = (
+    *("--seconds", "--wall-clock", "--until", "--eval-every", "--plot", "--dtype"),
+    "--checkpoint",
+)
 _POSITIONAL = {"name"}
 
 

@@ -358,6 +358,14 @@ _VALUES: dict[tuple[str, str], Values] = {
     (_ANY, "--plot"): Values(
         ("x.png", "x.svg"), ["x.txt", "x", "missing/x.png", "folder.png", *_NOT_FILE]
     ),
+    (_ANY, "--figure"): Values(
+        ("x.pdf", "x.svg"), ["x.txt", "x", "missing/x.png", "folder.png", *_NOT_FILE]
+    ),
+    (_ANY, "--panel"): _words("seconds  wall  iterations", "hours"),
+    (_ANY, "--width"): _words("3.3in  84mm  5", "0in  wide  3.3ft  1e9in  ..in"),
+    # Of games, most of which have neither blinds nor antes.
+    (_ANY, "--unit"): _words("nash_conv  exploitability", "chips"),
+    (_ANY, "--latex"): Values(("table.tex", "new/table.tex"), _NOT_FILE),
     (_ANY, "--checkpoint"): Values(
         ("state.npz",), ["text.npz", "pickled.npz", *_NOT_FILE]
     ),
@@ -456,11 +464,18 @@ _VALUES: dict[tuple[str, str], Values] = {
         "5c9dJs2h3c  5c9dJs2h", "5c9d  5c9dJs2h5c  5c9dJs2x  5c9dJs2  AhKhQhJhTh9h"
     ),
     ("spot", "--pot"): _whole("20 100", "0 -1 1000001"),
-    ("spot", "--stack"): _whole("30 50", "0 -1 1000001"),
+    ("spot", "--stack"): Values(
+        ("30", "50", "30,50"),
+        [*"0 -1 1000001".split(), Bad("1,2,3", shown=("[1, 2, 3]",)), *_NOT_WHOLE],
+    ),
+    ("spot", "--rake"): _words("5%,3  5%  0.5%,2.5", "5  five%  101%  5%,x  5%,3,1"),
+    ("spot", "--open"): Values(("spot.npz",), _NOT_POLICY),
+    ("spot", "--write-ranges"): Values(("ranges.txt", "new/ranges.txt"), _NOT_FILE),
     ("spot", "--ranges"): _words(
-        "AA;KK  QQ+,AKs:0.5;22",
+        "AA;KK  QQ+,AKs:0.5;22  [50]AA,KQs[/50];KK",
         "AA  AA;KK;QQ  AA;5c9d",
         *(Bad("AA;KX", shown=("KX",)), Bad("AA;KK:2", shown=("KK:2",))),
+        *(Bad("[50]AA;KK", shown=("[50]",)), Bad("[9x]AA;KK", shown=("[9x]",))),
     ),
     ("spot", "--bets"): _words(
         "pot  50%,allin; raises 3x",

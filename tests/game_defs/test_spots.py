@@ -12,7 +12,7 @@ import game_defs  # noqa: F401  registers the game
 from game_defs.bundled.holdem.cards import RANKS, SUITS
 from game_defs.spots import bets
 from game_defs.spots.betting import SpotBetting, SpotTree, lay_out
-from game_defs.spots.ranges import DECK, HANDS, read_range
+from game_defs.spots.ranges import DECK, HANDS, range_text, read_range
 
 # A turn of few hands, and one that an all-in ends.
 SETTINGS = (
@@ -102,12 +102,48 @@ def test_ranges_as_people_count_them():
         ("AA:2", "'AA:2': the weight after the colon is not a number from 0 to 1"),
         ("A5s-K2s", "'A5s-K2s': a span has a fixed higher card"),
         ("A5s-A2o", "'A5s-A2o' mixes suited and offsuit hands"),
+        ("[50]AA", "[50] has no end; write [/50] after its last hand"),
+        ("AA[/50]", "[/50] without a beginning; use notation such as [50]QQ,AKs[/50]"),
+        ("[50]AA[/25]", "[/25] after [50]; use notation"),
+        ("[50]AA[25]KK[/25]", "[25] inside [50]; write [/50] before it"),
+        ("[150]AA[/150]", "[150] is not a percentage from 0 to 100"),
+        ("[half]AA[/half]", "[half] is not a percentage"),
+        ("[50]AA:0.5[/50]", "'AA:0.5' after [50] has two weights; remove one of them"),
+        ("[50AA", "'[50AA' is neither a hand nor a span"),
     ],
 )
 def test_ranges_that_cannot_be_read(text, said):
     with pytest.raises(ValueError) as refusal:
         read_range(text)
     assert said in str(refusal.value)
+
+
+@pytest.mark.parametrize("notation", ["pio", "gto+"])
+@given(
+    st.dictionaries(st.integers(0, len(HANDS) - 1), st.integers(1, 10**6)),
+    st.sampled_from(["AA:0.25,AK,T9s:0.5", "random,72o:0", "A5s-A2s:0.125,AhKh:0.3"]),
+)
+@UNHURRIED
+def test_ranges_that_are_written_and_read_again(notation, hands, others):
+    weights = read_range(others)
+    weights[list(hands)] = np.array(list(hands.values())) / 10**6
+    text = range_text(weights, notation)
+    assert read_range(text) == pytest.approx(weights, abs=5e-7)
+    assert range_text(read_range(text), notation) == text
+
+
+def test_ranges_as_other_programs_write_them():
+    texts = {
+        "pio": "AA,AKs:0.5,KK:0.5,QhJs:0.25",
+        "gto+": "AA,[50]AKs,KK[/50],[25]QhJs[/25]",
+    }
+    weights = read_range(texts["pio"])
+    assert weights.sum() == 6 + 2 + 3 + 0.25
+    for notation, text in texts.items():
+        assert (read_range(text) == weights).all()
+        assert range_text(weights, notation) == text
+    assert range_text(read_range("AK,AhKh:0")) == "AcKc,AdKd,AsKs,AKo"
+    assert range_text(np.zeros(len(HANDS))) == ""
 
 
 NUMBERS = st.integers(2, 300)

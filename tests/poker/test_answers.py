@@ -9,23 +9,13 @@ from spiel_cr.policies.best_responses import behaviour_value
 from spiel_cr.policies.conversions import uniform_behaviour
 from spiel_cr.policies.form_policy import FormPolicy
 from tests.support.kuhn_public_tree import kuhn
+from tests.support.strategies import random_spot_policy
 
 RANGES = "AhAd,AsKs:0.5", "QQ,AcKc:0.75"
 
 
 def random_policy(board: str) -> FormPolicy:
-    """Hands mix differently everywhere."""
-    bets = "50%; raises allin; cap 2"
-    public_tree = public_tree_game(poker.spot(board, 20, 30, ranges=RANGES, bets=bets))
-    rng = np.random.default_rng(0)
-    behaviours = []
-    for own in public_tree.sequence_form.decisions:
-        weights = rng.random(own.num_sequences)
-        weights[0] = 1.0
-        total = np.bincount(own.owner[1:], weights[1:])
-        weights[1:] /= total[own.owner[1:]]
-        behaviours.append(weights)
-    return FormPolicy(public_tree, behaviours)
+    return random_spot_policy(board, "50%; raises allin; cap 2", RANGES)
 
 
 def expected(policy: FormPolicy, words: list[str], player: int) -> dict:

@@ -170,9 +170,16 @@ def test_words_make_one_string():
     assert str(spiel_cr.load_game(str(game))) == str(game)
 
 
+def test_the_smaller_of_two_stacks_is_played():
+    board = "5c9dJs2h"
+    assert str(poker.spot(board, 20, (90, 50))) == str(poker.spot(board, 20, 50))
+
+
 @pytest.mark.parametrize(
     ("given", "said"),
     [
+        ({"stack": (90, 0)}, "stack=0"),
+        ({"stack": (90, 50, 20)}, "stack=(90, 50, 20): give one number, or one for"),
         ({"pot": 5.5}, "pot=5.5 must be a whole number"),
         ({"stack": 0}, "stack=0"),
         ({"first": "button"}, "first='button'"),

@@ -110,3 +110,29 @@ def test_table_of_games_gives_the_defaults(row):
     written = dict(pair.split("=") for pair in cell.split("`")[1].split(", "))
     defaults = pyspiel.load_game(name).get_parameters()
     assert written == {key: str(value) for key, value in defaults.items()}
+
+
+def test_the_table_of_papers_is_current():
+    """`make papers` writes it; the bibliography has every work that docstrings cite."""
+    papers = runpy.run_path(str(ROOT / "docs" / "site" / "papers.py"))
+    assert papers["PAGE"].read_text("utf-8") == papers["page"](), "call make papers"
+    known, unknown, count = papers["works"](), [], 0
+    for name, doc in papers["docstrings"]():
+        for citation, work in papers["cited"](" ".join(doc.split()), known):
+            count += 1
+            unknown += [] if work else [f"{name}: {citation}"]
+    assert count > 100 and not unknown
+
+
+def test_citations_are_told_apart():
+    """By authors and year; deviations and equations are those of the docstring."""
+    papers = runpy.run_path(str(ROOT / "docs" / "site" / "papers.py"))
+    text = "Brown & Sandholm 2019; Brown et al. (2019, eq. 4); Nobody & Else 1999"
+    found = [work and work.key for _, work in papers["cited"](text, papers["works"]())]
+    assert found == ["Brown2019", "BrownLerer2019", None]
+    rows = papers["PAGE"].read_text("utf-8").splitlines()
+    (row,) = (row for row in rows if "`spiel_cr.evaluation.aivat`" in row)
+    assert "[Burch2018](bibliography.md#burch2018)" in row
+    assert "Deviation: the paper also averages over the hands" in row
+    (row,) = (row for row in rows if "self_play_network.loss`" in row)
+    assert "[Sokota2023]" in row and "| eq. 4 |" in row

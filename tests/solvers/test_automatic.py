@@ -172,6 +172,12 @@ def test_a_linear_program_that_is_late_leaves_the_rest(monkeypatch):
         equilibrium(tree.sequence_form, np.array([-1.0, 1.0]), seconds=1e-9)
 
 
+def test_a_linear_program_that_uses_up_the_budget_leaves_a_trial():
+    """Four milliseconds allow a program of this size, but not its construction."""
+    result = spiel_cr.solve("kuhn_poker", "auto", spiel_cr.Goal(seconds=0.004))
+    assert result.iterations >= 1 and result.nash_conv() < 11 / 6
+
+
 def test_long_runs_end_with_linear_programs():
     """The result is better, the state and the curve are those of the iterations."""
     result = spiel_cr.solve("leduc_poker", goal=spiel_cr.Goal(1000, eval_every=500))

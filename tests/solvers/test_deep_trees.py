@@ -129,7 +129,7 @@ def strategies(form, seed=0):
     return found[0], found[1]
 
 
-@pytest.mark.parametrize("moves", [40, 300])
+@pytest.mark.parametrize("moves", [24, 300])
 def test_iterates_and_nash_conv_are_openspiels(moves):
     game = centipede(moves)
     theirs = pyspiel.CFRPlusSolver(game)
@@ -177,7 +177,7 @@ def test_values_by_backward_induction():
 
 
 def test_a_saved_policy_of_a_deep_game(tmp_path):
-    game = centipede(1500)
+    game = centipede(1100)
     found = spiel_cr.solve(game, "pcfr+", 20)
     found.save(tmp_path / "policy.npz")
     loaded = spiel_cr.load_policy(tmp_path / "policy.npz", game)
@@ -346,7 +346,7 @@ def test_forced_moves_are_left_out_of_deep_trees():
 
 def test_a_shallow_game_in_the_capacity_of_a_deep_one():
     """Games of one capacity share a compiled function, whatever their depth."""
-    deep, shallow = (spiel_cr.build_tree(centipede(n)).sequence_form for n in (120, 50))
+    deep, shallow = (spiel_cr.build_tree(centipede(n)).sequence_form for n in (120, 30))
     capacity = layout.shapes_of(deep.decisions, deep.payoffs)
     padded = layout.build(shallow.decisions, shallow.payoffs, capacity=capacity)
     arrays = deep.arrays[0].ancestors, padded.arrays[0].ancestors

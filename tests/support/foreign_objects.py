@@ -210,9 +210,11 @@ POLICIES = {
         lambda game: {0: Weighted(game), 1: Uniform(game)}, Split
     ),
     "one-seat tables": _like(
-        lambda game: (
-            weighted_table(game),
-            openspiel_policy.TabularPolicy(game, [1]),
+        once(
+            lambda game: (
+                weighted_table(game),
+                openspiel_policy.TabularPolicy(game, [1]),
+            )
         ),
         Split,
     ),
@@ -344,27 +346,36 @@ def _invalid_policies():
     )
     yield (
         "table of another game",
-        lambda game: openspiel_policy.TabularPolicy(
-            pyspiel.load_game("kuhn_poker(players=2)")
-            if game.get_type().short_name != "kuhn_poker"
-            else pyspiel.load_game("leduc_poker")
+        once(
+            lambda game: openspiel_policy.TabularPolicy(
+                pyspiel.load_game("kuhn_poker(players=2)")
+                if game.get_type().short_name != "kuhn_poker"
+                else pyspiel.load_game("leduc_poker")
+            )
         ),
     )
-    yield "one seat's table", lambda game: openspiel_policy.TabularPolicy(game, [0])
+    yield (
+        "one seat's table",
+        once(lambda game: openspiel_policy.TabularPolicy(game, [0])),
+    )
     yield (
         "C++ policy of another game",
-        lambda game: pyspiel.CFRSolver(
-            pyspiel.load_game("leduc_poker")
-        ).tabular_average_policy(),
+        once(
+            lambda game: pyspiel.CFRSolver(
+                pyspiel.load_game("leduc_poker")
+            ).tabular_average_policy()
+        ),
     )
     yield (
         "result of another game",
-        lambda game: spiel_cr.solve(
-            "leduc_poker"
-            if game.get_type().short_name == "kuhn_poker"
-            else "kuhn_poker",
-            "cfr+",
-            2,
+        once(
+            lambda game: spiel_cr.solve(
+                "leduc_poker"
+                if game.get_type().short_name == "kuhn_poker"
+                else "kuhn_poker",
+                "cfr+",
+                2,
+            )
         ),
     )
     yield (

@@ -2,6 +2,9 @@
 
 import numpy as np
 
+from spiel_cr import poker
+from spiel_cr.games.public_tree import public_tree_game
+from spiel_cr.policies.form_policy import FormPolicy
 from spiel_cr.solvers.algorithms import find
 from spiel_cr.solvers.cfr import cfr
 
@@ -48,3 +51,18 @@ def everywhere(resolver, match=None, order=None):
         places = slice(first[i], first[i] + decisions.num_actions[i])
         behaviour[places] = resolver.strategy(match, i)
     return behaviour
+
+
+def random_spot_policy(board, bets, ranges, first="oop"):
+    """A policy in which hands mix differently everywhere."""
+    game = poker.spot(board, 20, 30, ranges=ranges, bets=bets, first=first)
+    public_tree = public_tree_game(game)
+    rng = np.random.default_rng(0)
+    behaviours = []
+    for own in public_tree.sequence_form.decisions:
+        weights = rng.random(own.num_sequences)
+        weights[0] = 1.0
+        total = np.bincount(own.owner[1:], weights[1:])
+        weights[1:] /= total[own.owner[1:]]
+        behaviours.append(weights)
+    return FormPolicy(public_tree, behaviours)

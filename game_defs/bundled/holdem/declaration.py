@@ -83,6 +83,8 @@ class Declaration(NamedTuple):
       payoff_matrices: Payoff matrices of pairs of private states.
       terms: Stakes and payoff matrices at terminal nodes.
       reader: Object that finds and names the private states of OpenSpiel states.
+      rake: Payments that both players lose at terminal nodes; None if the game is
+        zero-sum.
     """
 
     betting: HoldemTree
@@ -90,6 +92,7 @@ class Declaration(NamedTuple):
     payoff_matrices: tuple[HoldemMatrix, ...]
     terms: HoldemPayoffs
     reader: HandReader
+    rake: HoldemPayoffs | None = None
 
 
 def public_tree_of_universal_poker(
@@ -119,6 +122,7 @@ def declare(
     deals: HoldemDeals,
     bets: Callable[[PublicCards], HoldemTree],
     reader: type[HandReader] = HandReader,
+    rake: Callable[[np.ndarray], np.ndarray] | None = None,
 ) -> Declaration:
     """Declare a game of hands and bets.
 
@@ -127,6 +131,7 @@ def declare(
       bets: Function that returns the public tree for the public cards of the last
         round.
       reader: Class of the reader of private states.
+      rake: Function that returns the rake of pots, float64 [T]; None: no rake.
 
     Raises:
       ValueError: If there are too many private states or bets. The message contains a
@@ -140,11 +145,13 @@ def declare(
     ]
     tree = bets(seen[-1])
     ends = np.flatnonzero(tree.stake != 0)
+    pairs = np.stack([tree.round[ends], tree.showdown[ends]], axis=1)
+    # The rake depends on the round alone, as the payoff of a fold.
+    folds = pairs[:0] if rake is None else pairs * [1, 0]
     kinds, matrix = np.unique(
-        np.stack([tree.round[ends], tree.showdown[ends]], axis=1),
-        axis=0,
-        return_inverse=True,
+        np.concatenate([pairs, folds]), axis=0, return_inverse=True
     )
+    matrix = matrix.reshape(-1).astype(np.int32)
     payoff_matrices = []
     for round, showdown in kinds.tolist():
         private_states, boards = (
@@ -158,16 +165,18 @@ def declare(
         payoff_matrices.append(
             _matrix(deals, round, private_states, boards, behind, bool(showdown))
         )
-    terms = HoldemPayoffs(
-        ends.astype(np.int32),
-        matrix.reshape(-1).astype(np.int32),
-        tree.stake[ends],
-    )
+    stake, leaf, lost = tree.stake[ends], ends.astype(np.int32), None
+    if rake is not None:
+        # The winner of a pot 2s gets s minus the rake r, and the loser -s: together the
+        # zero-sum stake s - r/2, and a loss of r/2 for each. In a tie both lose r/2.
+        half = rake(2 * np.abs(stake)) / 2
+        stake = stake - np.sign(stake) * half
+        lost = HoldemPayoffs(leaf, matrix[len(ends) :], half)
+    terms = HoldemPayoffs(leaf, matrix[: len(ends)], stake)
     parents = tuple(dealing.parents_of(seen, by_round) for by_round in rounds)
     hand_reader = reader(deals, seen, rounds)
-    return Declaration(
-        tree, (parents[0], parents[1]), tuple(payoff_matrices), terms, hand_reader
-    )
+    both = parents[0], parents[1]
+    return Declaration(tree, both, tuple(payoff_matrices), terms, hand_reader, lost)
 
 
 def _strengths(

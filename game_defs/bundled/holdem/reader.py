@@ -87,12 +87,74 @@ class HandReader:
             self._private_states[player][round],
             self._boards[round],
         )
-        hand = self._deals.hands.cards[private_states.hand[private_state]][::-1]
+        hand = self.hand_name(int(private_states.hand[private_state]))
         dealt = boards.every.cards[
             boards.canonical[private_states.board[private_state]]
         ]
         public = deck.text([*self._deals.rules.board, *dealt])
-        return f"{deck.text(hand)} | {public}" if public else deck.text(hand)
+        return f"{hand} | {public}" if public else hand
+
+    def hand_name(self, hand: int) -> str:
+        """Return the names of a hand's cards, such as "KhQd"."""
+        return str(self._deals.rules.deck.text(self._deals.hands.cards[hand][::-1]))
+
+    def states_on(self, player: int, round: int, board: str) -> np.ndarray:
+        """Return the private state of each hand on a board, int [hands].
+
+        Args:
+          player: Player that holds the hands.
+          round: Round of the private states.
+          board: All public cards, such as "5c9dJs2h"; empty: those of the first round.
+
+        Returns:
+          For each hand, in the order of `HoldemDeals.hands`, its private state, or -1
+          if it is not in the range or shares a card with the board.
+
+        Raises:
+          ValueError: If no such board can be dealt in the round.
+        """
+        rules, boards = self._deals.rules, self._boards[round]
+        first, come = len(rules.board), boards.every.cards.shape[1]
+        try:
+            cards = (
+                rules.deck.cards("".join(board.split())) if board else [*rules.board]
+            )
+            is_wrong = {*cards[:first]} != {*rules.board} or len(cards) != first + come
+            which = -1 if is_wrong else boards.every.find(np.array([cards[first:]]))[0]
+        except (KeyError, ValueError):
+            which = -1
+        if which < 0:
+            raise ValueError(
+                f"board={board!r}: not the public cards of this decision; "
+                f"write {rules.deck.text(rules.board)} and the {come} cards dealt since"
+            )
+        moved = self._deals.symmetry.hands[boards.by[which]]
+        number = self._private_states[player][round].number
+        return number[boards.stands_for[which], moved]
+
+    def runouts(
+        self, player: int, round: int
+    ) -> tuple[list[list[str]], np.ndarray, np.ndarray]:
+        """Return all deals of public cards before a round, and their boards.
+
+        Args:
+          player: Player of the private states.
+          round: Round of the private states.
+
+        Returns:
+          All public cards of each of the n deals, one after another; the canonical
+          board of each deal, int [n]; and that of each private state, int [states].
+        """
+        boards, rules = self._boards[round], self._deals.rules
+        deals = [
+            [rules.deck.text([card]) for card in (*rules.board, *row)]
+            for row in boards.every.cards.tolist()
+        ]
+        return deals, boards.stands_for, self._private_states[player][round].board
+
+    def orbits(self, player: int, round: int) -> np.ndarray:
+        """Return the number of boards that each private state's board represents."""
+        return self._boards[round].orbit[self._private_states[player][round].board]
 
     def _cards(self, state: pyspiel.State) -> tuple[list[list[int]], list[int]]:
         """Return both players' hands, and the public cards dealt before the last bet.

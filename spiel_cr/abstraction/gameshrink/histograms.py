@@ -20,8 +20,7 @@ within a budget, replaced this method in the player GS2.
 from collections.abc import Sequence
 
 import numpy as np
-from scipy import sparse, spatial
-from scipy.sparse import csgraph
+from scipy import sparse
 
 from spiel_cr.abstraction.gameshrink.counts import DealCounts, count
 from spiel_cr.abstraction.gameshrink.partition import Partition, number_classes
@@ -143,6 +142,9 @@ def _merge_similar(
     """
     if outcomes.shape[1] == 0:
         return kind
+    from scipy import spatial  # Slow to import.
+    from scipy.sparse import csgraph
+
     labels = number_classes(above, kind)
     first = np.unique(labels, return_index=True)[1]
     merged = np.empty(len(first), np.int32)

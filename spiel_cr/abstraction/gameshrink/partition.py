@@ -23,9 +23,9 @@ from spiel_cr.games.public_tree.payoff_matrices import (
     HandMatrix,
     PayoffMatrix,
     SparseMatrix,
+    nonzero_entries,
 )
 from spiel_cr.games.public_tree.public_nodes import PrivateStateReader
-from spiel_cr.games.sequence_form.decisions import Payoffs
 
 # Matrices with more pairs of hands are summed board by board instead of listed.
 _MANY_PAIRS = 1_000_000
@@ -162,17 +162,7 @@ def _summed(matrix: PayoffMatrix, partition: Partition) -> SparseMatrix:
     # If wins and losses cancel, rounding may leave small entries; they are removed.
     size = sparse.csr_array((abs(values), (first[rows], second[columns])), shape=shape)
     total.data[abs(total.data) < 1e-12 * size.data] = 0.0
-    total.eliminate_zeros()
-    entries = total.tocoo()
-    return SparseMatrix(
-        matrix.round,
-        shape,
-        Payoffs(
-            entries.coords[0].astype(np.int32),
-            entries.coords[1].astype(np.int32),
-            entries.data,
-        ),
-    )
+    return SparseMatrix(matrix.round, shape, nonzero_entries(total))
 
 
 def lift(

@@ -16,10 +16,10 @@ from typing import NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
-from tqdm import tqdm
 
 from spiel_cr.common.checks import check_seed
 from spiel_cr.common.jax_utils import spread
+from spiel_cr.common.messages import progress_bar
 from spiel_cr.evaluation.response_config import SearchConfig
 from spiel_cr.evaluation.responses import ismcts_kernel
 from spiel_cr.evaluation.responses.ismcts_kernel import (
@@ -64,7 +64,7 @@ def search_response(
     config: SearchConfig | None = None,
     *,
     seed: int = 0,
-    progress: bool = False,
+    progress: bool | None = None,
 ) -> TreeResponse:
     """Search at all infosets that the response reaches, from the first to the last.
 
@@ -104,8 +104,8 @@ def search_response(
     # The last level comes first, so that its results are used at the levels above it.
     passes = [(n, True) for n in range(arrays.shape.depth) if config.learn][::-1]
     passes += [(n, False) for n in range(arrays.shape.depth)]
-    for level, learns in tqdm(
-        passes, desc="searching", unit="level", disable=not progress
+    for level, learns in progress_bar(
+        passes, desc="searching", unit="level", progress=progress
     ):
         wanted = choices if learns else chosen[parent]
         roots = np.flatnonzero((levels == level) & reached & wanted)

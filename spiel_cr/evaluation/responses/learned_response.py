@@ -17,9 +17,9 @@ import jax.numpy as jnp
 import numpy as np
 import pyspiel
 from open_spiel.python import policy as openspiel_policy
-from tqdm import tqdm
 
 from spiel_cr.common import checks, network_fits, networks
+from spiel_cr.common.messages import progress_bar
 from spiel_cr.common.networks import Parameters
 from spiel_cr.evaluation.response_config import SearchConfig
 from spiel_cr.evaluation.responses.ismcts_bot import ISMCTSBRBot, Predictor
@@ -279,7 +279,7 @@ def learn_response(
     config: LearningConfig | None = None,
     *,
     seed: int = 0,
-    progress: bool = False,
+    progress: bool | None = None,
 ) -> Learned:
     """Learn a response to an opponent.
 
@@ -314,7 +314,7 @@ def learn_response(
     )
     answers = {1 - player: Answers(opponent, 1 - player)}
     losses, simulations = [], 0
-    for number in tqdm(range(config.rounds), unit="round", disable=not progress):
+    for number in progress_bar(range(config.rounds), unit="round", progress=progress):
         bot = ISMCTSBRBot(
             game,
             player,

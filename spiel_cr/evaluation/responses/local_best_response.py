@@ -21,10 +21,9 @@ from collections.abc import Callable
 import numpy as np
 import pyspiel
 from open_spiel.python import policy as openspiel_policy
-from tqdm import tqdm
 
 from spiel_cr.common.checks import check_choice, check_iterations
-from spiel_cr.common.messages import is_wanted
+from spiel_cr.common.messages import progress_bar
 from spiel_cr.evaluation.responses.state_responder import StateResponder
 from spiel_cr.games.histories import CHANCE, TERMINAL
 from spiel_cr.games.opening.game_checks import player_return
@@ -273,7 +272,7 @@ class BoardResponse:
     def values(self, boards: int) -> np.ndarray:
         """Return the responder's mean utility on sampled boards, float64 [boards]."""
         description = f"boards, player {self._player}"
-        numbers = tqdm(range(boards), description, disable=not is_wanted())
+        numbers = progress_bar(range(boards), desc=description)
         return np.array([self._value(number) for number in numbers])
 
     def _folds(self, node: int) -> bool:

@@ -11,18 +11,17 @@ from typing import TypeAlias
 
 import numpy as np
 import pyspiel
-from tqdm import tqdm
 
 from spiel_cr.common import memory
-from spiel_cr.common.messages import is_wanted
+from spiel_cr.common.messages import progress_bar
 
 # Larger numbers of histories are not estimated, because no machine could store them.
 IMMENSE = 1e15
 
 # The estimate of a skewed tree is uncertain, so a game is rejected early only if its
-# estimate clearly exceeds the limit: by the first factor if the relative error of the
-# passes is at most the third number, and by the second factor otherwise.
-_MARGIN, _WIDE_MARGIN, _SURE = 2.0, 10.0, 0.25
+# estimate clearly exceeds the limit: by a factor that depends on the relative error of
+# the passes, at most the first number of each pair; otherwise by the last factor.
+_MARGINS, _WIDE_MARGIN = ((0.05, 1.25), (0.25, 2.0)), 10.0
 # Relative error below which no more passes are made.
 _CLOSE = 0.05
 # Processor seconds for an estimate. They suffice for one pass through any bundled game.
@@ -196,7 +195,8 @@ def check_limit(game: pyspiel.Game, limit: memory.Limit) -> None:
     if math.isinf(size):
         return
     histories, error = _estimate(game, 100, 0, _SECONDS, fits)
-    margin = _MARGIN if error <= _SURE * histories else _WIDE_MARGIN
+    margins = (factor for share, factor in _MARGINS if error <= share * histories)
+    margin = next(margins, _WIDE_MARGIN)
     if histories > margin * fits:
         reason = f"has {describe_histories(histories)}"
         if histories < IMMENSE:
@@ -219,7 +219,7 @@ class Watch:
         unit: str,
         *,
         later: int = 0,
-        progress: bool = False,
+        progress: bool | None = None,
     ) -> None:
         """Start to observe memory and time.
 
@@ -237,12 +237,12 @@ class Watch:
         self._game, self._limit, self._unit, self._later = game, limit, unit, later
         self._size, self._held = memory.parse_limit(limit), memory.held_bytes()
         self._next = 0.0
-        self._bar = tqdm(
+        self._bar = progress_bar(
             desc=f"{doing} {game.get_type().short_name}",
             unit=f" {unit}",
             unit_scale=True,
             delay=_SILENT,
-            disable=not is_wanted(progress),
+            progress=progress,
         )
 
     def __enter__(self) -> "Watch":

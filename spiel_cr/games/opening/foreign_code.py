@@ -11,9 +11,12 @@ for all exceptions that leave them. Valid games therefore run without further ch
 except that loading a user's game examines a few of its histories.
 """
 
+import contextlib
 import functools
+import importlib
 import numbers
 import os
+import sys
 import sysconfig
 import traceback
 from collections.abc import Callable, Iterator, Sequence
@@ -46,18 +49,29 @@ _OF_MACHINE = (MemoryError, OSError)
 
 
 def reporting(function: Callable[_P, _R]) -> Callable[_P, _R]:
-    """Decorate a function so that it reports faults in users' code as such."""
+    """Decorate a public function so that it reports faults in users' code as such.
+
+    Functions that JAX compiles during the call are cached in files.
+    """
 
     @functools.wraps(function)
     def call(*args: _P.args, **kwargs: _P.kwargs) -> _R:
         try:
-            return function(*args, **kwargs)
+            with _caching():
+                return function(*args, **kwargs)
         except BaseException as error:
             if (fault := diagnosis(error)) is None:
                 raise
             raise fault from error
 
     return call
+
+
+def _caching() -> contextlib.AbstractContextManager[None]:
+    """Return `compilation_cache.caching`, unless the function does not use JAX."""
+    if "jax" not in sys.modules:  # Its import would take a second.
+        return contextlib.nullcontext()
+    return importlib.import_module("spiel_cr.common.compilation_cache").caching()
 
 
 def diagnosis(error: BaseException) -> ValueError | None:

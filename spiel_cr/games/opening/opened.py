@@ -63,7 +63,7 @@ Openable: TypeAlias = str | pyspiel.Game | HasGame
 
 
 @foreign_code.reporting
-def load_game(game: str | pyspiel.Game) -> pyspiel.Game:
+def load_game(game: str | pyspiel.Game, *, general_sum: bool = False) -> pyspiel.Game:
     """Load a two-player zero-sum game as a sequential OpenSpiel game.
 
     A simultaneous-move game is converted with OpenSpiel's `convert_to_turn_based`, and
@@ -75,6 +75,8 @@ def load_game(game: str | pyspiel.Game) -> pyspiel.Game:
         "liars_dice(numdice=1,dice_sides=4)"; a game that is already loaded; the path of
         a Gambit file, or of a matrix in a file of comma-separated values (.csv); or a
         matrix of player 0's payoffs, an array [rows, columns].
+      general_sum: Whether to accept a poker spot with rake, which is not zero-sum. Only
+        functions for public trees support it.
 
     Returns:
       The game, with sequential dynamics.
@@ -113,7 +115,8 @@ def load_game(game: str | pyspiel.Game) -> pyspiel.Game:
             f"{game.num_players()}; if it takes a players parameter, set players=2"
         )
     utility = game_type.utility
-    if utility not in (_GameType.Utility.ZERO_SUM, _GameType.Utility.CONSTANT_SUM):
+    zero_sum = _GameType.Utility.ZERO_SUM, _GameType.Utility.CONSTANT_SUM
+    if utility not in zero_sum and not (general_sum and has_rake(game)):
         raise ValueError(
             f"{name}: spiel_cr solves zero-sum and constant-sum games and this one is "
             f"{utility.name.lower().replace('_', '-')}; {_zero_sum_remedy(game)}"
@@ -161,8 +164,15 @@ _ZERO_SUM_PARAMETERS = {
 }
 
 
+def has_rake(game: pyspiel.Game) -> bool:
+    """Return whether a game is a poker spot with rake."""
+    return bool(game.get_parameters().get("rake"))
+
+
 def _zero_sum_remedy(game: pyspiel.Game) -> str:
     """Return what to do about a game that is neither zero-sum nor constant-sum."""
+    if has_rake(game):
+        return "leave rake out, or solve it by a full-width algorithm such as dcfr"
     parameters = game.get_parameters()
     inner = parameters.get("game")
     declared = game.get_type().parameter_specification
@@ -174,12 +184,13 @@ def _zero_sum_remedy(game: pyspiel.Game) -> str:
     return "no parameter of it changes that, so choose another game or solver"
 
 
-def open_game(game: Openable) -> Opened:
+def open_game(game: Openable, *, general_sum: bool = False) -> Opened:
     """Load and check a game unless this has already been done.
 
     Args:
       game: OpenSpiel game string, a game, or a game in another form, which was checked
         when that form was built.
+      general_sum: Whether to accept a poker spot with rake; see `load_game`.
 
     Raises:
       pyspiel.SpielError, ValueError, TypeError: As `load_game`.
@@ -187,5 +198,7 @@ def open_game(game: Openable) -> Opened:
     if isinstance(game, Opened):
         return game
     if isinstance(game, str | pyspiel.Game) or not hasattr(game, "game"):
-        return Opened(load_game(game))
+        return Opened(load_game(game, general_sum=general_sum))
+    if has_rake(game.game) and not general_sum:
+        load_game(game.game)  # Raises the error.
     return Opened(game.game)

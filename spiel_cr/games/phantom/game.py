@@ -18,6 +18,7 @@ from spiel_cr.games.phantom import footprint, form
 from spiel_cr.games.phantom.phantom_rules import (
     PhantomRules,
     Worlds,
+    estimate_phantom_worlds,
     phantom_rules,
     walk_worlds,
 )
@@ -363,7 +364,7 @@ def _rank(legal: np.ndarray) -> np.ndarray:
 
 
 def phantom_game(
-    game: Openable, *, memory_limit: memory.Limit = None, progress: bool = False
+    game: Openable, *, memory_limit: memory.Limit = None, progress: bool | None = None
 ) -> PhantomGame:
     """Build the worlds of a phantom game.
 
@@ -389,6 +390,9 @@ def phantom_game(
             f"batched rules a method `attempts` (docs/how-to/representations.md), or "
             f"choose another form"
         )
+    # Sequences, at least a sixth of the memory, outweigh the error of the estimate.
+    pairs = (estimate_phantom_worlds(opened.game, rules, p) for p in (0, 1))
+    footprint.MemoryCounter(opened.game, memory_limit).take(int(sum(pairs)), 0)
     announce(f"walking the worlds of {opened.game}", progress=progress)
     worlds = walk_worlds(opened.game, rules, memory_limit)
     room = footprint.MemoryCounter(opened.game, memory_limit)

@@ -33,8 +33,9 @@ from spiel_cr.games.opening.batched_rules import BatchedRules
 MOST_ATTEMPTS = 62
 # Bytes of a world for each attempt, and other bytes of a world.
 _ENTRY, _WORLD = 5, 64
-# Number of passes of an estimate, and its ratio to the limit that is an error.
-_PASSES, _CLEARLY = 300, 2.0
+# Number of passes of an estimate (its standard error is some percent), and its ratio to
+# the limit that is an error.
+_PASSES, _CLEARLY = 2000, 2.0
 
 
 class PhantomRules(BatchedRules, Protocol):
@@ -143,21 +144,35 @@ def walk_worlds(
     return Worlds(*(np.concatenate(f, axis=-1) for f in zip(*levels, strict=True)))
 
 
-def estimate_phantom_worlds(game: pyspiel.Game, rules: PhantomRules) -> float:
-    """Return an unbiased estimate of the number of worlds (Knuth 1975)."""
+def estimate_phantom_worlds(
+    game: pyspiel.Game, rules: PhantomRules, player: int | None = None
+) -> float:
+    """Return an unbiased estimate of the number of worlds (Knuth 1975).
+
+    Args:
+      game: OpenSpiel game, for messages.
+      rules: Batched rules of the game.
+      player: Player of the pairs to count instead: a terminal world and a last sequence
+        of this player, which includes rejected attempts.
+    """
     random = np.random.default_rng(0)
     states = np.repeat(rules.new_initial_states(), _PASSES, axis=0)
-    weight, total = np.full(_PASSES, 1 / _PASSES), 1.0
-    while True:
-        goes_on = np.isin(rules.current_player(states), (0, 1))
-        states, weight = states[goes_on], weight[goes_on]
+    weight, total = np.full(_PASSES, 1 / _PASSES), 0.0
+    tried = np.zeros((_PASSES, game.num_distinct_actions()), bool)
+    while len(states):
+        acting = np.asarray(rules.current_player(states))
+        goes_on = np.isin(acting, (0, 1))
+        total += float(weight[~goes_on if player is not None else slice(None)].sum())
+        states, weight, tried = states[goes_on], weight[goes_on], tried[goes_on]
         succeeds, _ = _move_outcomes(game, rules, states)
-        if not succeeds.any():
-            return total
-        weight = weight * succeeds.sum(axis=1)
-        total += float(weight.sum())
-        drawn = succeeds * (1 - random.random(succeeds.shape))
-        states = rules.child(states, drawn.argmax(axis=1))
+        is_player = acting[goes_on] == player
+        options = np.where(is_player[:, None], ~tried, succeeds)
+        weight = weight * options.sum(axis=1)
+        action = (options * (1 - random.random(options.shape))).argmax(axis=1)
+        tried[np.flatnonzero(is_player), action[is_player]] = True
+        moved = succeeds[np.arange(len(states)), action]
+        states[moved] = rules.child(states[moved], action[moved])
+    return total
 
 
 def _move_outcomes(

@@ -58,6 +58,7 @@ def build_sequence_form(
     payoff_matrices: Sequence[PayoffMatrix],
     terms: LeafTerms,
     *,
+    rake: LeafTerms | None = None,
     products: bool | None = None,
 ) -> layout.SequenceForm:
     """Build the sequence form of a public-tree game from the fields of the game.
@@ -67,6 +68,7 @@ def build_sequence_form(
       parents: Parents of private states; see `PublicTreeGame`.
       payoff_matrices: Payoff matrices; see `PublicTreeGame`.
       terms: Stakes and payoff matrices at the leaves; see `PublicTreeGame`.
+      rake: Payments of both players; see `PublicTreeGame`.
       products: Whether leaf values are products of payoff matrices. If False, the
         entries of the coupling are listed one by one, as those of a built game tree;
         if None, the faster of the two is chosen.
@@ -75,6 +77,9 @@ def build_sequence_form(
       GameTooLargeError: If the entries are to be listed, and there are too many.
     """
     sides, by_sequence = public_form(betting, terms)
+    if rake is not None:
+        _, payments = public_form(betting, rake)
+        return build(sides, parents, payoff_matrices, by_sequence, rake=payments)
     if products is None:
         pairs = np.array([_num_entries(matrix) for matrix in payoff_matrices])
         products = bool(pairs[terms.matrix].sum() > _FEW_PAYOFFS)
@@ -105,6 +110,7 @@ def build(
     payoff_matrices: Sequence[PayoffMatrix],
     terms: PublicTerms,
     constants: Sequence[Constants] = (),
+    rake: PublicTerms | None = None,
 ) -> layout.SequenceForm:
     """Build a sequence form from public decisions, with payoff matrices as coupling.
 
@@ -114,11 +120,13 @@ def build(
       payoff_matrices: Payoffs of pairs of private states.
       terms: Payoffs that depend on both players' private states.
       constants: Additional payoffs that depend on one player's sequence alone.
+      rake: Payments that both players lose, as terms; None: the game is zero-sum.
     """
     both_places = place(sides[0], parents[0]), place(sides[1], parents[1])
     arrays = []
     for player in range(2):
-        coupling = _Coupling(player, both_places, terms)
+        player_terms = terms if rake is None else _raked(terms, rake, player)
+        coupling = _Coupling(player, both_places, player_terms)
         coupling.add_terms(payoff_matrices)
         for constant in constants:
             coupling.add_constants(constant)
@@ -130,6 +138,20 @@ def build(
         ),
         (position_map(both_places[0]), position_map(both_places[1])),
         (arrays[0], arrays[1]),
+        is_zero_sum=rake is None,
+    )
+
+
+def _raked(terms: PublicTerms, rake: PublicTerms, player: int) -> PublicTerms:
+    """Return terms of a zero-sum game in which a player has its payoffs with rake."""
+    pairs = zip(terms.sequences, rake.sequences, strict=True)
+    first, second = map(np.concatenate, pairs)
+    # Stakes are utilities of player 0.
+    paid = rake.stake if player else -rake.stake
+    return PublicTerms(
+        (first, second),
+        np.concatenate([terms.matrix, rake.matrix]),
+        np.concatenate([terms.stake, paid]),
     )
 
 

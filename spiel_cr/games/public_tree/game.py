@@ -46,7 +46,7 @@ _NAMES = 256
 
 @dataclasses.dataclass(frozen=True, repr=False)
 class PublicTreeGame:
-    """A two-player zero-sum game with public actions and dealt private information.
+    """A two-player game with public actions and dealt private information.
 
     Attributes:
       game: The OpenSpiel game.
@@ -57,6 +57,8 @@ class PublicTreeGame:
       payoff_matrices: Payoffs of pairs of private states.
       terms: Stakes and payoff matrices at the leaves.
       reader: Function object that finds the private states of OpenSpiel states.
+      rake: Payments at the leaves: each player loses stake · matrix, in addition to the
+        terms. None: the game is zero-sum.
     """
 
     __repr__ = short_repr
@@ -68,6 +70,7 @@ class PublicTreeGame:
     payoff_matrices: tuple[PayoffMatrix, ...]
     terms: LeafTerms
     reader: PrivateStateReader
+    rake: LeafTerms | None = None
 
     @property
     def num_rounds(self) -> int:
@@ -82,7 +85,7 @@ class PublicTreeGame:
     def build_sequence_form(self, *, products: bool | None = None) -> SequenceForm:
         """Build the game in sequence form; for the arguments see `form.py`."""
         parts = self.betting, self.parents, self.payoff_matrices, self.terms
-        return form.build_sequence_form(*parts, products=products)
+        return form.build_sequence_form(*parts, rake=self.rake, products=products)
 
     @functools.cached_property
     def decisions(self) -> tuple[Decisions, Decisions]:
@@ -171,6 +174,8 @@ class PublicTreeGame:
         digest = hashlib.sha256()
         for part in (self.betting, self.parents, self.payoff_matrices, self.terms):
             _feed(digest, part)
+        if self.rake is not None:
+            _feed(digest, self.rake)
         return digest.hexdigest()
 
     @functools.cached_property

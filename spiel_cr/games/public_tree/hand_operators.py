@@ -97,7 +97,7 @@ class HandSums(NamedTuple):
         int32 [K, 2 + 2c, n], prefix sums over all hands, then over those with each
         card, first of weaker hands, then of hands that are not stronger; at a fold
         int32 [K, c, n], the columns of the cards.
-      twin: At a fold, the opponent's private state with the same two cards, which are
+      twin: For folds, the opponent's private state with the same two cards, which are
         subtracted twice, int32 [K, n], and its weight, float [K, n]; 0 if the opponent
         has no such hand. At a showdown, both tie, and this is None.
     """

@@ -113,7 +113,7 @@ class HandMatrix:
                 values = values * np.sign(first.strength[i] - second.strength[j])
             pairs = first.private_state[i], second.private_state[j]
             total = total + sparse.csr_array((values, pairs), shape=self.shape)
-        return _entries(total)
+        return nonzero_entries(total)
 
 
 def compares(matrix: PayoffMatrix) -> bool:
@@ -161,10 +161,10 @@ def sum_entries(
     rows: np.ndarray, columns: np.ndarray, values: np.ndarray, shape: tuple[int, int]
 ) -> Payoffs:
     """Add up the entries of equal pairs, and leave out those that cancel."""
-    return _entries(sparse.csr_array((values, (rows, columns)), shape=shape))
+    return nonzero_entries(sparse.csr_array((values, (rows, columns)), shape=shape))
 
 
-def _entries(total: sparse.csr_array) -> Payoffs:
+def nonzero_entries(total: sparse.csr_array) -> Payoffs:
     """Return the nonzero entries of a matrix."""
     total.eliminate_zeros()
     return Payoffs(

@@ -3,9 +3,9 @@
 A game written in Python may have a method `public_tree_declaration`. Games that
 OpenSpiel bundles do not have such a method. For them there are entry points of the
 group `spiel_cr.public_tree`, named after the game: functions of the loaded game. Both
-return a declaration, which has the fields of `game.PublicTreeGame`, but may use classes
-that do not depend on this package. If the game cannot be declared, they raise
-ValueError with the reason.
+return batched rules that declare private states, or a declaration, which has the fields
+of `game.PublicTreeGame`, but may use classes that do not depend on this package. If the
+game cannot be declared, they raise ValueError with the reason.
 """
 
 from collections.abc import Callable
@@ -30,7 +30,7 @@ _SEED = 0
 
 
 def public_tree_game(
-    game: Openable, *, progress: bool = False, memory_limit: memory.Limit = None
+    game: Openable, *, progress: bool | None = None, memory_limit: memory.Limit = None
 ) -> PublicTreeGame:
     """Build the public-tree game that is declared for an OpenSpiel game.
 
@@ -54,21 +54,22 @@ def public_tree_game(
       ValueError: If the game is not two-player zero-sum, or does not declare private
         states.
     """
-    opened = open_game(game)
-    plain, rules = opened.game, opened.rules
-    if rules is not None and declares(rules):
+    opened = open_game(game, general_sum=True)
+    declared = opened.rules if declares(opened.rules) else _declaration(opened.game)
+    if declares(declared):
         return declaration.build(
-            plain,
-            rules,  # type: ignore[arg-type]
+            opened.game,
+            declared,  # type: ignore[arg-type]
             np.random.default_rng(_SEED),
             progress=progress,
             memory_limit=memory_limit,
         )
-    bundled = of_bundled(plain)
-    if bundled is not None:
-        return bundled
+    if declared is not None:
+        form = from_declaration(opened.game, declared)
+        form.check()
+        return form
     raise ValueError(
-        f"{plain}: the game does not declare private states; add a method "
+        f"{opened.game}: the game does not declare private states; add a method "
         f"`private_state` to its batched rules (docs/how-to/representations.md), or "
         f"build the game tree"
     )
@@ -76,9 +77,7 @@ def public_tree_game(
 
 def declared(opened: Opened) -> bool:
     """Return whether a game declares private states, without building anything."""
-    if opened.rules is not None and declares(opened.rules):
-        return True
-    return _declarer(opened.game) is not None
+    return declares(opened.rules) or _declarer(opened.game) is not None
 
 
 def _declarer(game: pyspiel.Game) -> Callable[[Any], Any] | None:
@@ -87,25 +86,18 @@ def _declarer(game: pyspiel.Game) -> Callable[[Any], Any] | None:
     return method or registered(_GROUP, game.get_type().short_name)
 
 
-def of_bundled(game: pyspiel.Game) -> PublicTreeGame | None:
-    """Return the public-tree game that a method or entry point declares, if any.
+def _declaration(game: pyspiel.Game) -> Any:
+    """Return what a game's method or entry point declares; None if it has neither.
 
     Raises:
-      ValueError: If the game cannot be declared with these parameters, or is not
-        supported. The message gives the reason.
-      InvalidGameError: If the parts of the declaration do not fit each other.
+      ValueError: If the game cannot be declared with these parameters.
     """
-    name = game.get_type().short_name
     declare = _declarer(game)
-    if declare is None:
-        return None
     try:
-        declared = declare(game)
+        return None if declare is None else declare(game)
     except ValueError as error:
+        name = game.get_type().short_name
         raise ValueError(f"{name} in public-tree form: {error}") from error
-    public_tree_game = from_declaration(game, declared)
-    public_tree_game.check()
-    return public_tree_game
 
 
 def from_declaration(game: pyspiel.Game, declared: Any) -> PublicTreeGame:
@@ -119,6 +111,7 @@ def from_declaration(game: pyspiel.Game, declared: Any) -> PublicTreeGame:
     tree = declared.betting
     betting = Betting(tree.player, tree.parent, tree.action, tree.round)
     first, second = declared.parents
+    rake = getattr(declared, "rake", None)
     return PublicTreeGame(
         game=game,
         betting=betting,
@@ -126,6 +119,7 @@ def from_declaration(game: pyspiel.Game, declared: Any) -> PublicTreeGame:
         payoff_matrices=tuple(map(_matrix, declared.payoff_matrices)),
         terms=LeafTerms(*declared.terms),
         reader=declared.reader,
+        rake=None if rake is None else LeafTerms(*rake),
     )
 
 

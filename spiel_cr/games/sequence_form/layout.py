@@ -113,7 +113,7 @@ def constant(arrays: Any) -> Any:
 
 @dataclasses.dataclass(frozen=True, repr=False)
 class SequenceForm:
-    """A two-player zero-sum game in sequence form.
+    """A two-player game in sequence form, which is zero-sum except with rake.
 
     Attributes:
       list_decisions: Function that returns each player's decision points, in logical
@@ -123,6 +123,8 @@ class SequenceForm:
       arrays: Arrays of the functions of `treeplex.py`, for each player; numpy.
       locks: Probabilities of locked infosets by logical sequence, for each player
         float64 [S], NaN at free ones (see `locking`); None if all are free.
+      is_zero_sum: Whether both players' arrays contain the same payoffs. Otherwise
+        `payoffs` is not available.
     """
 
     __repr__ = short_repr
@@ -132,6 +134,7 @@ class SequenceForm:
     layouts: tuple[PositionMap, PositionMap]
     arrays: tuple[treeplex.Treeplex, treeplex.Treeplex]
     locks: tuple[np.ndarray | None, np.ndarray | None] = (None, None)
+    is_zero_sum: bool = True
 
     @functools.cached_property
     def decisions(self) -> tuple[Decisions, Decisions]:
@@ -151,7 +154,10 @@ class SequenceForm:
         Raises:
           GameTooLargeError: If it is not stored in coordinates, and is too large to be
             listed.
+          ValueError: If the game is not zero-sum.
         """
+        if not self.is_zero_sum:
+            raise ValueError("a game with rake has no common payoffs; leave rake out")
         return self.list_payoffs()
 
 

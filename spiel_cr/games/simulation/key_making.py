@@ -6,10 +6,9 @@ from typing import Any
 
 import numpy as np
 import pyspiel
-from tqdm import tqdm
 
 from spiel_cr.common.checks import check_choice, read_budget
-from spiel_cr.common.messages import announce, is_wanted
+from spiel_cr.common.messages import announce, progress_bar
 from spiel_cr.games.opening.game_checks import chance_outcomes
 from spiel_cr.games.opening.opened import Opened
 from spiel_cr.games.simulation.rules_source import RulesSource
@@ -85,7 +84,7 @@ def make_source(
             )
         if arrays is None:
             announce("putting hands into buckets")
-        with tqdm(desc="buckets", unit="", disable=not is_wanted()) as bar:
+        with progress_bar(desc="buckets", unit="") as bar:
             rules = plain.bucketed(counts, arrays, bar.update)
         return RulesSource(game, rules)
     return StateSource(game) if workers == 1 else Workers(game, workers)

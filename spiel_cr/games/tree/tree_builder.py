@@ -32,7 +32,7 @@ def build_tree(
     batched_rules: bool = True,
     cache: Path | None = None,
     memory_limit: memory.Limit = None,
-    progress: bool = False,
+    progress: bool | None = None,
 ) -> GameTree:
     """Build the tree of a game: enumerate all histories in arrays.
 
@@ -53,7 +53,8 @@ def build_tree(
       memory_limit: Memory limit: bytes, or a size such as "3GB"; "none" or `math.inf`:
         no limit; None: 70% of the memory available to the process, at least 1 GB (see
         `memory.default_limit`).
-      progress: Whether to show the number of histories on stderr during a long walk.
+      progress: Whether to show the number of histories on stderr. If None, after ten
+        seconds if stderr is a terminal.
 
     Returns:
       The game tree.
@@ -142,14 +143,16 @@ def as_tree(
     game: Game,
     *,
     observations: bool = False,
+    max_histories: int | None = None,
     memory_limit: memory.Limit = None,
-    progress: bool = False,
+    progress: bool | None = None,
 ) -> GameTree:
     """Return the tree of a game, building it unless it is a tree already.
 
     Args:
       game: OpenSpiel game string, game, or game tree, which is returned unchanged.
       observations: Whether to record observations; see `build_tree`.
+      max_histories: Maximum number of histories of a tree that is built.
       memory_limit: Memory limit; see `build_tree`.
       progress: Whether to show progress; see `build_tree`.
 
@@ -161,5 +164,9 @@ def as_tree(
         memory.parse_limit(memory_limit)
         return game
     return build_tree(
-        game, observations=observations, memory_limit=memory_limit, progress=progress
+        game,
+        observations=observations,
+        max_histories=max_histories,
+        memory_limit=memory_limit,
+        progress=progress,
     )

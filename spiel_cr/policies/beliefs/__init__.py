@@ -13,12 +13,14 @@ otherwise particles. On game trees, for all infosets at once:
 
 from spiel_cr.policies.beliefs import tree_posterior
 from spiel_cr.policies.beliefs.array_belief import ArrayBelief
+from spiel_cr.policies.beliefs.bot_beliefs import BotBeliefs
 from spiel_cr.policies.beliefs.particles import Belief, effective_size
 from spiel_cr.policies.beliefs.state_posterior import StatePosterior
 
 __all__ = [
     "ArrayBelief",
     "Belief",
+    "BotBeliefs",
     "StatePosterior",
     "effective_size",
     "tree_posterior",

@@ -20,12 +20,14 @@ Continuation strategies are deterministic and are computed before anything is so
 Therefore they depend neither on the depth limit nor on how the result is evaluated.
 """
 
+from collections.abc import Sequence
 from typing import TypeAlias
 
 import numpy as np
 from open_spiel.python import policy as openspiel_policy
 
 from spiel_cr.common.checks import check_iterations
+from spiel_cr.games.game_form import GameForm
 from spiel_cr.games.tree.tree import GameTree
 from spiel_cr.policies.behaviour_files import load_tabular_policy
 from spiel_cr.policies.best_responses import best_response
@@ -35,7 +37,7 @@ from spiel_cr.policies.conversions import (
     reach_from_behaviour,
     uniform_behaviour,
 )
-from spiel_cr.policies.leaf_values import AnyGame, HistoryValues
+from spiel_cr.policies.leaf_values import TreeLeafValues
 from spiel_cr.policies.policy_adapters import as_policy
 from spiel_cr.policies.queries import query
 
@@ -48,12 +50,16 @@ Strategies: TypeAlias = Behaviour | openspiel_policy.Policy | str
 _EVERYWHERE = 1e-3
 
 
-def blueprint_behaviour(blueprint: Strategies, tree: GameTree) -> Behaviour:
+def blueprint_behaviour(
+    blueprint: Strategies, form: GameForm, name: str = "blueprint"
+) -> Behaviour:
     """Return a blueprint, for each player float64 [S], one number per sequence.
 
     Args:
-      blueprint: Path of a policy file, a policy, or action probabilities.
-      tree: The game tree.
+      blueprint: Path of a policy file of a game tree, a policy, or action
+        probabilities.
+      form: The game tree, or another form of a game.
+      name: Name of the argument, for errors.
 
     Raises:
       OSError: If the file cannot be read.
@@ -61,15 +67,16 @@ def blueprint_behaviour(blueprint: Strategies, tree: GameTree) -> Behaviour:
       ValueError: If the blueprint is one for another game.
     """
     if isinstance(blueprint, str):
-        blueprint = load_tabular_policy(blueprint, tree)
-    policy = as_policy(blueprint, tree.game, "blueprint")
+        assert isinstance(form, GameTree)
+        blueprint = load_tabular_policy(blueprint, form)
+    policy = as_policy(blueprint, form.game, name)
     if policy is not None:
-        return query(tree, policy)
-    first, second = (check_behaviour(tree, p, blueprint[p]) for p in range(2))
+        return query(form, policy)
+    first, second = (check_behaviour(form, p, blueprint[p]) for p in range(2))
     return first, second
 
 
-class Continuations(HistoryValues):
+class Continuations(TreeLeafValues):
     """Leaf values: i follows its blueprint, and o one of k continuation strategies.
 
     Attributes:
@@ -91,17 +98,10 @@ class Continuations(HistoryValues):
         """
         self.k = check_iterations(k, name="k")
         self._blueprint = path
-        self._cache: tuple[GameTree, list[np.ndarray]] | None = None
 
-    def __call__(
-        self, game: AnyGame, histories: np.ndarray, player: int = 0, /
-    ) -> np.ndarray:
-        assert isinstance(game, GameTree)
-        if self._cache is None or self._cache[0] is not game:
-            behaviour = self.behaviour(game)
-            values = [self._values(game, behaviour, p) for p in range(2)]
-            self._cache = game, values
-        return self._cache[1][player][histories]
+    def values(self, tree: GameTree) -> Sequence[np.ndarray]:
+        behaviour = self.behaviour(tree)
+        return [self._values(tree, behaviour, player) for player in range(2)]
 
     def behaviour(self, tree: GameTree) -> Behaviour:
         """Return the blueprint, see `blueprint_behaviour`."""

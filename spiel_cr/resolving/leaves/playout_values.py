@@ -7,17 +7,19 @@ changes with the strategy above it (see docs/explanation/depth-limits.md). For m
 playouts the values approach those of `UniformValue`.
 """
 
+from collections.abc import Sequence
+
 import numpy as np
 
 from spiel_cr.common.checks import check_iterations
 from spiel_cr.common.draws import BELOW_ONE
 from spiel_cr.games.tree.tree import GameTree
 from spiel_cr.policies.conversions import move_probabilities, uniform_behaviour
-from spiel_cr.policies.leaf_values import AnyGame, HistoryValues
+from spiel_cr.policies.leaf_values import TreeLeafValues
 from spiel_cr.resolving.leaves.continuations import Strategies, blueprint_behaviour
 
 
-class PlayoutValue(HistoryValues):
+class PlayoutValue(TreeLeafValues):
     """Mean utility of playouts that start at each history; for game trees only.
 
     Playouts of one history are independent of each other. Playouts of two histories are
@@ -40,18 +42,8 @@ class PlayoutValue(HistoryValues):
         """
         self._n = check_iterations(n, name="n")
         self._seed, self._path = seed, path
-        self._cache: tuple[GameTree, np.ndarray] | None = None
 
-    def __call__(
-        self, game: AnyGame, histories: np.ndarray, player: int = 0, /
-    ) -> np.ndarray:
-        assert isinstance(game, GameTree)
-        if self._cache is None or self._cache[0] is not game:
-            self._cache = game, self._means(game)
-        return self._cache[1][histories]
-
-    def _means(self, tree: GameTree) -> np.ndarray:
-        """Return player 0's mean utility of playouts from each history, float64 [N]."""
+    def values(self, tree: GameTree) -> Sequence[np.ndarray]:
         if self._path is None:
             behaviour = tuple(uniform_behaviour(i.decisions) for i in tree.infosets)
         else:
@@ -61,7 +53,7 @@ class PlayoutValue(HistoryValues):
         total = np.zeros(len(tree.histories))
         for _ in range(self._n):
             total += _playout(tree, step, random)
-        return total / self._n
+        return [total / self._n] * 2
 
 
 def _playout(

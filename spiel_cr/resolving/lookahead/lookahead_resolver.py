@@ -22,6 +22,8 @@ from spiel_cr.common.checks import check_seed
 from spiel_cr.common.messages import announce
 from spiel_cr.games.opening.game_checks import chance_outcomes
 from spiel_cr.games.simulation.observations import Stage, continues, observations
+from spiel_cr.policies.beliefs.bot_beliefs import BotBeliefs
+from spiel_cr.resolving import tree_beliefs
 from spiel_cr.resolving.clock import Clock, Statistics
 from spiel_cr.resolving.leaves.rollout_values import Rollouts
 from spiel_cr.resolving.lookahead.blueprint import (
@@ -229,6 +231,27 @@ class LookaheadResolver:
         self.counts.truncations = self._layers.truncations
         self.counts.most_histories = self._layers.most_histories
         return answer
+
+    def subgame_beliefs(self, stages: Sequence[Stage]) -> BotBeliefs:
+        """Return all beliefs at the player's decision but the opponent's range.
+
+        Args:
+          stages: As for `strategy`, which is called if this is another decision.
+        """
+        if self._stages != list(stages):
+            self.strategy(stages)
+        solved = self.solved
+        infoset = solved.find(stages[-1].seen[-1])
+        if infoset < 0 or not solved.has_public_state(infoset):
+            return BotBeliefs(self.player)
+        assert solved.solver is not None  # its solution was accepted
+        return tree_beliefs.subgame_beliefs(
+            solved.decomposition,
+            infoset,
+            solved.behaviour,
+            None if solved.full_game else solved.constraints[:-1],
+            solved.solver.nash_conv(),
+        )
 
     def _decide(self, stages: Sequence[Stage], number: int) -> None:
         """Solve what a decision of the match needs.

@@ -48,6 +48,7 @@ class SolvedLookahead:
       exact: Whether best responses extend to the end of the game.
       accepted: Whether the solution of the layer satisfies all constraints, and is the
         incumbent strategy now.
+      solver: Solver of the accepted solution.
       after: The next solutions on top of this one, by the number of their roots. None:
         the subgame cannot be solved.
     """
@@ -63,6 +64,7 @@ class SolvedLookahead:
     responses: OpponentResponses
     exact: bool
     accepted: bool = False
+    solver: Solver | None = None
     after: dict[int, "SolvedLookahead | None"] = dataclasses.field(default_factory=dict)
 
     @classmethod
@@ -154,6 +156,13 @@ class SolvedLookahead:
         """Return whether an infoset is in the solved layer or above it."""
         return bool(self.decomposition.player_layer[infoset] <= self.layer)
 
+    def has_public_state(self, infoset: int) -> bool:
+        """Return whether the tree has the complete public state of a solved infoset."""
+        d, frontier = self.decomposition, self.snapshot.tree.frontier
+        if not self.accepted or d.player_layer[infoset] != self.layer:
+            return False
+        return frontier is None or bool((d.layer[frontier] >= self.layer).all())
+
     def strategy(self, infoset: int) -> tuple[list[int], np.ndarray]:
         """Return the actions at an infoset, and their probabilities, float64 [A]."""
         sequences = self._sequences(np.array([infoset]))
@@ -183,7 +192,7 @@ class SolvedLookahead:
             self.constraints, new, game.augmented
         )
         if self.accepted:
-            self.behaviour = new
+            self.behaviour, self.solver = new, solver
 
     def _sequences(self, infosets: np.ndarray) -> np.ndarray:
         return _sequences(self.decomposition, infosets)

@@ -467,9 +467,24 @@ class Solver(IterativeSolver):
         """
         if self._reader is not None:
             return self._reader.current(self._state, player)
-        player_state, begin = self._player(player), 1
-        positions = np.ones(player_state.average.shape, dtype)
-        for block in jax.tree.leaves(player_state.strategy):
+        return self._by_sequence(player, self._player(player).strategy, dtype)
+
+    def regrets(self, player: int) -> np.ndarray:
+        """Return cumulative regrets of a built-in rule without buckets, float64 [S].
+
+        They are in the game's units; the number of the empty sequence has no meaning.
+        """
+        blocks = self._player(player).regrets
+        regrets = self._by_sequence(player, blocks, np.float64)
+        return np.ldexp(regrets, self.exponent)
+
+    def _by_sequence(
+        self, player: int, blocks: treeplex.Blocks, dtype: np.typing.DTypeLike
+    ) -> np.ndarray:
+        """Return numbers of a player's actions in blocks by sequence, [S]."""
+        begin = 1
+        positions = np.ones(self._player(player).average.shape, dtype)
+        for block in jax.tree.leaves(blocks):
             end = begin + block.size
             positions[begin:end] = np.asarray(block).reshape(-1)
             begin = end

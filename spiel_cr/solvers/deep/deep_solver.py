@@ -74,6 +74,8 @@ class DeepSolver(Training):
         self._advantages = [
             Advantages(knowledge, p, config, self._number(p)) for p in range(2)
         ]
+        # Networks of the average, and the iteration after which they were fitted.
+        self._fitted: tuple[int, Networks] | None = None
         self._critic: Critic | None = None
         if config.values != "sampled":
             values = make_approximator(knowledge, None, config, self._number(2))
@@ -183,12 +185,15 @@ class DeepSolver(Training):
                     np.array(self._ensembles[1].weights),
                 ),
             )
-        knowledge = self.knowledge
-        shape = PerceptronShape(
-            knowledge.num_features, knowledge.num_actions, config.hidden, config.layers
-        )
-        fitted = [one.fit() for one in self._strategies]
-        return Networks.single(shape, config.features, fitted)
+        if self._fitted is None or self._fitted[0] != self.iterations:
+            inputs = self.knowledge
+            shape = PerceptronShape(
+                inputs.num_features, inputs.num_actions, config.hidden, config.layers
+            )
+            fitted = [one.fit() for one in self._strategies]
+            average = Networks.single(shape, config.features, fitted)
+            self._fitted = self.iterations, average
+        return self._fitted[1]
 
     def _kind(self, kind: str | None) -> str:
         """Return the kind of average; raise ValueError if it does not exist."""
@@ -251,6 +256,7 @@ class DeepSolver(Training):
         self.seconds, self.is_complete = seconds, True
 
     def _restore(self, arrays: dict[str, np.ndarray]) -> None:
+        self._fitted = None
         counts = arrays["counts"]
         if counts.shape != (3,) or (counts < 0).any():
             raise ValueError(f"its counts {counts.tolist()} are invalid")

@@ -150,14 +150,16 @@ class Training(IterativeSolver):
     def outcome(self) -> dict[str, Any]:
         """Return the policy and counts of the run; see `IterativeSolver.outcome`."""
         fields: dict[str, Any] = {"trajectories": self.episodes}
+        kinds = getattr(self.config, "averages", ("network",))
+        if self.config.network == "mlp" and kinds[0] != "exact":
+            fields["networks"] = DeepPolicy(self.source.game, self.average())
         if (tree := self.tree) is not None:
             return fields | {
                 "solved": SolvedForm(tree, tree.sequence_form),
                 "average": self.average_behaviours(),
                 "current": (self.current_behaviour(0), self.current_behaviour(1)),
             }
-        policy = DeepPolicy(self.source.game, self.average())
-        return fields | {"policy": policy, "nodes": self.nodes}
+        return fields | {"policy": fields["networks"], "nodes": self.nodes}
 
     def close(self) -> None:
         """Close the simulator of a tree-free game."""

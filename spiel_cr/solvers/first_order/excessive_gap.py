@@ -32,11 +32,11 @@ from spiel_cr.solvers.first_order.regularisers import (
     SmoothedProblem,
     mix,
     respond,
-    uniform,
 )
 
-# First μ that is tried, in units of the payoffs divided by 2^exponent.
-_FIRST_SMOOTHING = 1e-3
+# First μ that is tried with the aggressive heuristic, in units of 2^exponent, and steps
+# of the power iteration without it.
+_FIRST_SMOOTHING, _POWERS = 1e-3, 30
 # Length of the first step that is tried, and its factor if the condition fails. On
 # Leduc poker, lengths from 0.4 to 0.5 give similar results.
 _FIRST_SHARE, _SHRINKAGE = 0.45, 0.5
@@ -83,89 +83,99 @@ def _response(
     smoothing: jax.Array,
 ) -> tuple[jax.Array, jax.Array]:
     """Return F of a player, and the smoothed best response in sequence form."""
-    tree = problem.trees[player]
+    tree, weights = problem.trees[player], problem.weights[player]
     slope = gradient(tree, other_reach)
-    answer = respond(
-        *(tree, config.prox, problem.weights[player], slope, smoothing, uniform(tree))
-    )
+    answer = respond(tree, config.prox, weights, slope, smoothing[player])
     return answer.value, treeplex.reach(tree, answer.strategy)
 
 
-def _two_responses(
+def _moved(
     problem: SmoothedProblem,
     config: ExcessiveGapConfig,
     player: int,
-    reach: Pair,
-    toward: jax.Array,
-    smoothing: tuple[jax.Array, jax.Array],
+    state: EGTState,
+    answer: jax.Array,
+    smoothing: jax.Array,
     share: jax.Array,
-) -> tuple[Pair, jax.Array, jax.Array]:
+) -> EGTState:
     """Move the opponent, then the player, to smoothed best responses.
 
     Args:
       problem: The game and its prox functions.
       config: Settings of the method.
       player: The player whose smoothing is reduced.
-      reach: Strategy of each player before the step, float [S].
-      toward: Strategy of the player to which the opponent responds, float [S].
-      smoothing: μ of the player after the step, and μ of the opponent.
+      state: The state before the step.
+      answer: The player's smoothed best response before the step, float [S].
+      smoothing: μ of both players after the step, float [2].
       share: Length τ of the step, float scalar.
 
     Returns:
-      Strategies after the step, the opponent's smoothed best response to the player's,
-      and the excess F_0 + F_1.
+      The state after the step, in which `excess` may be positive.
     """
-    other = 1 - player
-    _, answer = _response(problem, config, other, toward, smoothing[1])
-    other_reach = mix(share, reach[other], answer)
-    value, answer = _response(problem, config, player, other_reach, smoothing[0])
-    player_reach = mix(share, reach[player], answer)
-    other_value, reply = _response(problem, config, other, player_reach, smoothing[1])
-    moved = (player_reach, other_reach) if player == 0 else (other_reach, player_reach)
-    return moved, reply, value + other_value
+    other, reach = 1 - player, list(state.reach)
+    toward = mix(share, reach[player], answer)
+    _, reply = _response(problem, config, other, toward, smoothing)
+    reach[other] = mix(share, reach[other], reply)
+    value, reply = _response(problem, config, player, reach[other], smoothing)
+    reach[player] = mix(share, reach[player], reply)
+    other_value, reply = _response(problem, config, other, reach[player], smoothing)
+    return state._replace(
+        reach=(reach[0], reach[1]),
+        replies=(reply, answer) if player else (answer, reply),
+        owner=jnp.full_like(state.owner, other),
+        smoothing=smoothing,
+        share=share,
+        excess=value + other_value,
+        iteration=state.iteration + 1,
+    )
+
+
+def _norm(problem: SmoothedProblem, prox: str) -> jax.Array:
+    """Return the norm of the payoff coupling that belongs to a prox function.
+
+    For the entropy, it is the largest absolute entry, which is at most 1 in units of
+    2^exponent. For the Euclidean distance, a power iteration estimates it.
+    """
+    first, second = problem.trees
+    one = jnp.ones((), problem.moduli.dtype)
+    if prox == "entropy":
+        return one
+
+    def turn(_: jax.Array, reach: jax.Array) -> jax.Array:
+        unit = reach / jnp.maximum(jnp.linalg.norm(reach), jnp.finfo(one.dtype).tiny)
+        return gradient(second, gradient(first, unit))
+
+    start = gradient(second, treeplex.reach(first, treeplex.uniform_strategy(first)))
+    return jnp.sqrt(jnp.linalg.norm(jax.lax.fori_loop(0, _POWERS, turn, start)))
 
 
 def init(problem: SmoothedProblem, *, config: ExcessiveGapConfig) -> EGTState:
-    """Return the first state as algorithm 1 of Hoda et al., with a smaller μ.
+    """Return the first state as algorithm 1 of Hoda et al.
 
-    The theory derives μ from the norm of the payoff coupling. Here μ starts at a small
-    share of the largest payoff and is doubled until the condition holds. For each μ,
-    player 1 moves to its response to the uniform strategy, and player 0 to its response
-    to player 1.
+    Player 1 moves to its response to the uniform strategy, and player 0 to its response
+    to player 1. The theory derives μ from the norm ‖A‖ of the payoff coupling and the
+    moduli of the prox functions, μ = ‖A‖ / √(σ_0 σ_1). With the aggressive heuristic, μ
+    is instead a small share of the largest payoff. In both cases μ is doubled until the
+    condition holds.
     """
-    start = tuple(
+    smoothing: float | jax.Array = _FIRST_SMOOTHING
+    if not config.aggressive:
+        smoothing = _norm(problem, config.prox) / jnp.sqrt(problem.moduli.prod())
+    first, second = (
         treeplex.reach(tree, treeplex.uniform_strategy(tree)) for tree in problem.trees
     )
-    one, zero = jnp.ones((), start[0].dtype), jnp.zeros((), jnp.int32)
-
-    def attempt(state: EGTState) -> EGTState:
-        smoothing = 2 * state.smoothing
-        reach, reply, excess = _two_responses(
-            problem,
-            config,
-            0,
-            (start[0], start[1]),
-            start[0],
-            (smoothing[0], smoothing[1]),
-            one,
-        )
-        return state._replace(
-            reach=reach,
-            replies=(start[0], reply),
-            smoothing=smoothing,
-            excess=excess,
-            products=state.products + 3,
-        )
-
-    return jax.lax.while_loop(
-        lambda state: state.excess > 0,
-        attempt,
-        EGTState(
-            *((start[0], start[1]), (start[0], start[1]), zero + 1),
-            jnp.full(2, _FIRST_SMOOTHING / 2, one.dtype),
-            *(_FIRST_SHARE * one, one, zero, zero),
-        ),
+    one, zero = jnp.ones((), first.dtype), jnp.zeros((), jnp.int32)
+    start = EGTState(
+        *((first, second), (first, second), zero),
+        jnp.full(2, smoothing / 2, one.dtype),
+        *(_FIRST_SHARE * one, one, zero, zero - 1),
     )
+
+    def attempt(tried: EGTState) -> EGTState:
+        moved = _moved(problem, config, 0, start, first, 2 * tried.smoothing, one)
+        return moved._replace(share=start.share, products=tried.products + 3)
+
+    return jax.lax.while_loop(lambda tried: tried.excess > 0, attempt, start)
 
 
 def step(
@@ -192,13 +202,12 @@ def _step_of(
     problem: SmoothedProblem, state: EGTState, player: int, config: ExcessiveGapConfig
 ) -> EGTState:
     """Reduce the smoothing of a player by a step."""
-    before, smoothing = state.reach, state.smoothing
     reuses = state.owner == player
     answer = jax.lax.cond(
         reuses,
         lambda: state.replies[player],
         lambda: _response(
-            problem, config, player, before[1 - player], smoothing[player]
+            problem, config, player, state.reach[1 - player], state.smoothing
         )[1],
     )
     share = state.share
@@ -207,33 +216,15 @@ def _step_of(
 
     def attempt(tried: EGTState) -> EGTState:
         share = tried.share * _SHRINKAGE
-        reach, reply, excess = _two_responses(
-            problem,
-            config,
-            player,
-            before,
-            mix(share, before[player], answer),
-            ((1 - share) * smoothing[player], smoothing[1 - player]),
-            share,
-        )
-        return tried._replace(
-            reach=reach,
-            replies=(reply, answer) if player else (answer, reply),
-            share=share,
-            excess=excess,
-            products=tried.products + 3,
-        )
+        smoothing = state.smoothing.at[player].multiply(1 - share)
+        moved = _moved(problem, config, player, state, answer, smoothing, share)
+        return moved._replace(products=tried.products + 3)
 
     first = state._replace(
         share=share / _SHRINKAGE,
         excess=jnp.ones_like(state.excess),
         products=state.products + 1 - reuses,
     )
-    done = jax.lax.while_loop(
+    return jax.lax.while_loop(
         lambda tried: (tried.excess > 0) & (tried.share > _LEAST_SHARE), attempt, first
-    )
-    return done._replace(
-        owner=jnp.full_like(state.owner, 1 - player),
-        smoothing=smoothing.at[player].multiply(1 - done.share),
-        iteration=state.iteration + 1,
     )

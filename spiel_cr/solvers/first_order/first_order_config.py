@@ -28,8 +28,8 @@ class ExcessiveGapConfig(FirstOrderConfig):
       method: Method, always "egt".
       prox: Prox function of the simplices: "euclidean", the squared Euclidean distance,
         or "entropy".
-      aggressive: Whether steps are as long as the excessive gap condition permits.
-        Otherwise they have at most the length that the theory gives.
+      aggressive: Whether the first μ is as small, and steps are as long, as the
+        excessive gap condition permits. Otherwise the theory gives both.
       balancing: Whether each step reduces the larger of both smoothing parameters.
         Otherwise players alternate.
     """

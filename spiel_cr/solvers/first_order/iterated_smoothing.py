@@ -22,15 +22,14 @@ import jax.numpy as jnp
 
 from spiel_cr.games.sequence_form import treeplex
 from spiel_cr.games.sequence_form.treeplex import Blocks
+from spiel_cr.policies.best_responses import strategy_of
 from spiel_cr.solvers.first_order.regularisers import (
     Pair,
-    Response,
     SmoothedProblem,
-    behaviour,
     gradients,
     mix,
-    respond,
-    uniform,
+    reach_of,
+    respond_both,
 )
 
 _PROX = "euclidean"
@@ -50,10 +49,8 @@ class SmoothingState(NamedTuple):
       centre_reach: The same strategies in sequence form, float [S].
       centre_gradients: Gradient of each player at the other player's centre, float [S].
       goal: ε of this round, in units of 2^exponent, float scalar.
-      nash_conv: NashConv of `reach` in the same units, float scalar.
       steepness: Lipschitz constant times η, float scalar.
       inner: Number of steps of this round, int scalar.
-      rounds: Number of completed rounds, int scalar.
       products: Number of products with the payoff coupling, each for one player, int
         scalar.
       iteration: Number of steps, int scalar.
@@ -65,10 +62,8 @@ class SmoothingState(NamedTuple):
     centre_reach: Pair
     centre_gradients: Pair
     goal: jax.Array
-    nash_conv: jax.Array
     steepness: jax.Array
     inner: jax.Array
-    rounds: jax.Array
     products: jax.Array
     iteration: jax.Array
 
@@ -78,43 +73,24 @@ class SmoothingState(NamedTuple):
         return self.reach
 
 
-def nash_conv_of(problem: SmoothedProblem, slopes: Pair) -> jax.Array:
+def _nash_conv(problem: SmoothedProblem, slopes: Pair) -> jax.Array:
     """Return NashConv, in units of 2^exponent, from both players' gradients."""
-    total = jnp.zeros((), slopes[0].dtype)
-    for tree, slope in zip(problem.trees, slopes, strict=True):
-        child: treeplex.Level | None = None
-        child_values: jax.Array | None = None
-        parts = treeplex.by_level(tree.levels, slope)
-        for level, part in reversed(list(zip(tree.levels, parts, strict=True))):
-            blocks = level.split(treeplex.with_children(part, child, child_values))
-            best = [
-                jnp.where(legal[0] > 0, jnp.where(legal > 0, block, -jnp.inf).max(0), 0)
-                for block, legal in zip(blocks, level.uniform, strict=True)
-            ]
-            child, child_values = level, treeplex.join(best)
-        total = total + slope[0]
-        if child_values is not None:
-            total = total + child_values.sum()
-    return total
+    one = jnp.ones((), slopes[0].dtype)
+    first, second = respond_both(problem, "none", slopes, one)
+    return first.value + second.value
 
 
 def init(problem: SmoothedProblem) -> SmoothingState:
     """Return the first state: uniform strategies, and ε is their NashConv over e."""
-    first, second = (treeplex.uniform_strategy(tree) for tree in problem.trees)
-    reach = (
-        treeplex.reach(problem.trees[0], first),
-        treeplex.reach(problem.trees[1], second),
-    )
+    first, second = map(treeplex.uniform_strategy, problem.trees)
+    reach = reach_of(problem, (first, second))
     slopes = gradients(problem, reach)
-    nash_conv = nash_conv_of(problem, slopes)
-    zero = jnp.zeros((), jnp.int32)
+    goal, zero = _nash_conv(problem, slopes) / math.e, jnp.zeros((), jnp.int32)
     return SmoothingState(
         *(reach, slopes, (first, second), reach, slopes),
-        goal=nash_conv / math.e,
-        nash_conv=nash_conv,
-        steepness=jnp.asarray(_FIRST_STEEPNESS, nash_conv.dtype),
+        goal=goal,
+        steepness=jnp.asarray(_FIRST_STEEPNESS, goal.dtype),
         inner=zero,
-        rounds=zero,
         products=zero + 2,
         iteration=zero,
     )
@@ -125,42 +101,23 @@ def step(problem: SmoothedProblem, state: SmoothingState) -> SmoothingState:
     smoothing = state.goal / (2 * problem.diameters.sum())
     share = 2 / (state.inner.astype(smoothing.dtype) + 2)
 
-    def answer(player: int, slope: jax.Array) -> Response:
-        tree = problem.trees[player]
-        return respond(
-            *(tree, _PROX, problem.weights[player], slope, smoothing),
-            uniform(tree),
-        )
-
     # The smoothed NashConv between the strategies and their centres, and its gradient.
     ahead = jax.tree.map(
         lambda old, new: mix(share, old, new), state.gradients, state.centre_gradients
     )
-    answers = [answer(player, ahead[player]) for player in range(2)]
-    value = answers[0].value + answers[1].value
-    size = jnp.abs(answers[0].value) + jnp.abs(answers[1].value)
+    first, second = respond_both(problem, _PROX, ahead, smoothing)
+    value = first.value + second.value
+    size = jnp.abs(first.value) + jnp.abs(second.value)
     slack = _ROUNDING * jnp.finfo(size.dtype).eps * size
-    replies = [
-        treeplex.reach(tree, response.strategy)
-        for tree, response in zip(problem.trees, answers, strict=True)
-    ]
-    downhill = gradients(problem, (replies[0], replies[1]))
+    replies = reach_of(problem, (first.strategy, second.strategy))
+    downhill = gradients(problem, replies)
 
     def attempt(trial: tuple[SmoothingState, jax.Array]) -> tuple:
         steepness = 2 * trial[0].steepness
-        moved = [
-            respond(
-                *(problem.trees[player], _PROX, problem.weights[player]),
-                *(downhill[player], share * steepness / smoothing),
-                state.centre[player],
-            )
-            for player in range(2)
-        ]
+        scale = share * steepness / smoothing
+        moved = respond_both(problem, _PROX, downhill, scale, state.centre)
         centre = moved[0].strategy, moved[1].strategy
-        centre_reach = (
-            treeplex.reach(problem.trees[0], centre[0]),
-            treeplex.reach(problem.trees[1], centre[1]),
-        )
+        centre_reach = reach_of(problem, centre)
         centre_gradients = gradients(problem, centre_reach)
         reach, slopes = jax.tree.map(
             lambda old, new: mix(share, old, new),
@@ -172,7 +129,7 @@ def step(problem: SmoothedProblem, state: SmoothingState) -> SmoothingState:
         for player in range(2):
             old = (downhill[player] * state.centre_reach[player]).sum()
             bound = bound + share * (old - moved[player].value)
-        smoothed = answer(0, slopes[0]).value + answer(1, slopes[1]).value
+        first, second = respond_both(problem, _PROX, slopes, smoothing)
         new = state._replace(
             reach=reach,
             gradients=slopes,
@@ -182,35 +139,25 @@ def step(problem: SmoothedProblem, state: SmoothingState) -> SmoothingState:
             steepness=steepness,
             products=trial[0].products + 2,
         )
-        return new, smoothed > bound + slack
+        return new, first.value + second.value > bound + slack
 
-    first = state._replace(steepness=state.steepness / 2, products=state.products + 2)
+    start = state._replace(steepness=state.steepness / 2, products=state.products + 2)
     done, _ = jax.lax.while_loop(
         lambda trial: trial[1] & (trial[0].steepness < _LAST_STEEPNESS),
         attempt,
-        (first, jnp.ones((), bool)),
+        (start, jnp.ones((), bool)),
     )
-    nash_conv = nash_conv_of(problem, done.gradients)
-    reached = nash_conv <= state.goal
-
-    def restart(new: jax.Array, old: jax.Array) -> jax.Array:
-        return jnp.where(reached, new, old)
-
-    strategies = tuple(
-        behaviour(tree, reach)
-        for tree, reach in zip(problem.trees, done.reach, strict=True)
+    # A smaller ε would be below rounding errors.
+    goal = jnp.maximum(state.goal / math.e, jnp.finfo(size.dtype).eps)
+    first_centre, second_centre = map(strategy_of, problem.trees, done.reach)
+    restarted = done._replace(
+        centre=(first_centre, second_centre),
+        centre_reach=done.reach,
+        centre_gradients=done.gradients,
+        goal=goal,
+        steepness=done.steepness / 2,
+        inner=jnp.full_like(state.inner, -1),
     )
-    return done._replace(
-        centre=jax.tree.map(restart, strategies, done.centre),
-        centre_reach=jax.tree.map(restart, done.reach, done.centre_reach),
-        centre_gradients=jax.tree.map(restart, done.gradients, done.centre_gradients),
-        # A smaller ε would be below rounding errors.
-        goal=restart(
-            jnp.maximum(state.goal / math.e, jnp.finfo(size.dtype).eps), state.goal
-        ),
-        nash_conv=nash_conv,
-        steepness=restart(done.steepness / 2, done.steepness),
-        inner=restart(jnp.zeros_like(state.inner), state.inner + 1),
-        rounds=state.rounds + reached,
-        iteration=state.iteration + 1,
-    )
+    reached = _nash_conv(problem, done.gradients) <= state.goal
+    done = jax.tree.map(lambda *two: jnp.where(reached, *two), restarted, done)
+    return done._replace(inner=done.inner + 1, iteration=state.iteration + 1)

@@ -19,6 +19,7 @@ import numpy as np
 
 from spiel_cr.common.jax_utils import typed
 from spiel_cr.games.sequence_form import treeplex
+from spiel_cr.games.sequence_form.decisions import Decisions
 from spiel_cr.games.sequence_form.layout import SequenceForm
 from spiel_cr.games.sequence_form.treeplex import Blocks, Level, Treeplex
 from spiel_cr.solvers.first_order.primal_dual import gradient
@@ -38,11 +39,14 @@ class SmoothedProblem(NamedTuple):
       weights: Weights w_j of each player.
       diameters: Largest values of the prox functions centred at the uniform
         strategies, float [2].
+      moduli: Lower bounds on the moduli of strong convexity of the prox functions,
+        float [2]: for the entropy in the 1-norm, otherwise in the 2-norm.
     """
 
     trees: tuple[Treeplex, Treeplex]
     weights: tuple[Weights, Weights]
     diameters: jax.Array
+    moduli: jax.Array
 
 
 class Response(NamedTuple):
@@ -63,23 +67,10 @@ def gradients(problem: SmoothedProblem, reach: Pair) -> Pair:
     return gradient(first, reach[1]), gradient(second, reach[0])
 
 
-def uniform(tree: Treeplex) -> Blocks:
-    """Return the uniform strategy as a centre; blocks [A, 1] without padding."""
-    return tuple(level.uniform for level in tree.levels)
-
-
-def behaviour(tree: Treeplex, reach: jax.Array) -> Blocks:
-    """Return the behaviour strategy of a sequence form, uniform where it is 0."""
-    levels = []
-    parts = treeplex.by_level(tree.levels, reach)
-    for level, part in zip(tree.levels, parts, strict=True):
-        blocks = []
-        for block, default in zip(level.split(part), level.uniform, strict=True):
-            total = treeplex.sum_rows(block)[None]
-            strategy = block / jnp.where(total > 0, total, 1)
-            blocks.append(jnp.where(total > 0, strategy, default))
-        levels.append(tuple(blocks))
-    return tuple(levels)
+def reach_of(problem: SmoothedProblem, strategies: tuple[Blocks, Blocks]) -> Pair:
+    """Return both players' strategies in sequence form, float [S]."""
+    first, second = map(treeplex.reach, problem.trees, strategies)
+    return first, second
 
 
 def mix(share: jax.Array, old: jax.Array, new: jax.Array) -> jax.Array:
@@ -93,7 +84,7 @@ def respond(
     weights: Weights,
     slope: jax.Array,
     scale: jax.Array,
-    centre: Blocks,
+    centre: Blocks | None = None,
 ) -> Response:
     """Maximise ⟨slope, x⟩ − scale · d(x) over the treeplex, exactly.
 
@@ -102,13 +93,16 @@ def respond(
 
     Args:
       tree: Treeplex of the player.
-      prox: Prox function of the simplices, "euclidean" or "entropy".
+      prox: Prox function of the simplices, "euclidean" or "entropy", or "none" for the
+        value of a best response.
       weights: Weights of the infosets.
       slope: Payoffs by position, float [S].
       scale: Factor of the prox function, float scalar above 0.
-      centre: Centre of the prox function, [A, n] or [A, 1] for each block.
+      centre: Centre of the prox function, [A, n] or [A, 1] for each block; None:
+        uniform.
     """
-    solve = _entropy if prox == "entropy" else _euclidean
+    solve = {"entropy": _entropy, "euclidean": _euclidean, "none": _largest}[prox]
+    centre = centre or tuple(level.uniform for level in tree.levels)
     child: Level | None = None
     child_values: jax.Array | None = None
     strategy = []
@@ -127,17 +121,40 @@ def respond(
     return Response(value, tuple(strategy[::-1]))
 
 
+def respond_both(
+    problem: SmoothedProblem,
+    prox: str,
+    slopes: Pair,
+    scale: jax.Array,
+    centres: tuple[Blocks | None, Blocks | None] = (None, None),
+) -> tuple[Response, Response]:
+    """Return the smoothed best responses of both players, see `respond`."""
+    first, second = (
+        respond(tree, prox, weights, slope, scale, centre)
+        for tree, weights, slope, centre in zip(
+            problem.trees, problem.weights, slopes, centres, strict=True
+        )
+    )
+    return first, second
+
+
+def _largest(
+    gains: jax.Array, scale: jax.Array, centre: jax.Array, legal: jax.Array
+) -> tuple[jax.Array, jax.Array]:
+    """Return the largest legal gains [n], 0 at padding, and the gains [A, n]."""
+    top = jnp.where(legal, gains, -jnp.inf).max(axis=0)
+    return jnp.where(jnp.isfinite(top), top, 0), gains
+
+
 def _entropy(
     gains: jax.Array, scale: jax.Array, centre: jax.Array, legal: jax.Array
 ) -> tuple[jax.Array, jax.Array]:
     """Maximise b·gains − scale · Σ b log(b / centre): values [n], strategies [A, n]."""
     if gains.shape[0] == 1:
         return gains[0], jnp.ones_like(gains)
-    logs = jnp.log(jnp.maximum(centre, _TINY))
-    exponents = jnp.where(legal, gains / scale[None] + logs, -jnp.inf)
-    top = exponents.max(axis=0)
-    top = jnp.where(jnp.isfinite(top), top, 0)
-    powers = jnp.exp(exponents - top[None])
+    exponents = gains / scale[None] + jnp.log(jnp.maximum(centre, _TINY))
+    top, _ = _largest(exponents, scale, centre, legal)
+    powers = jnp.where(legal, jnp.exp(exponents - top[None]), 0)
     total = treeplex.sum_rows(powers)
     total = jnp.where(total > 0, total, 1)
     return scale * (top + jnp.log(total)), powers / total[None]
@@ -155,8 +172,7 @@ def _euclidean(
         return gains[0], jnp.ones_like(gains)
     # Gains are relative to the best action: divided by a small scale they are too
     # large to be added up.
-    top = jnp.where(legal, gains, -jnp.inf).max(axis=0)
-    top = jnp.where(jnp.isfinite(top), top, 0)
+    top, _ = _largest(gains, scale, centre, legal)
     gains = jnp.where(legal, gains - top[None], 0)
     point = jnp.where(legal, centre + gains / scale[None], -jnp.inf)
     descending = -jnp.sort(-point, axis=0)
@@ -171,59 +187,57 @@ def _euclidean(
     return gain - scale * distance / 2, strategy
 
 
-def make_weights(
+def make_weights(form: SequenceForm, player: int) -> np.ndarray:
+    """Compute the weights w_j of a player's infosets, float64 [I] by logical infoset.
+
+    w_j = 1 + max_a Σ w_j' over the infosets j' that follow action a (Farina, Kroer &
+    Sandholm 2025, "Better regularization for sequential decision spaces", for the
+    entropy). Forced moves have no prox function.
+    """
+    decisions = form.decisions[player]
+    return _largest_totals(decisions, decisions.num_actions > 1)
+
+
+def _largest_totals(decisions: Decisions, terms: np.ndarray) -> np.ndarray:
+    """Return for each infoset its term plus the largest total after an action."""
+    totals, below = np.zeros(len(decisions)), np.zeros(decisions.num_sequences)
+    for infosets, sequences in decisions.upwards():
+        np.maximum.at(totals, decisions.owner[sequences], below[sequences])
+        totals[infosets] += terms[infosets]
+        np.add.at(below, decisions.parent[infosets], totals[infosets])
+    return totals
+
+
+def _prox_function(
     form: SequenceForm, player: int, prox: str
-) -> tuple[Weights, np.ndarray]:
-    """Compute the weights w_j of a player's infosets.
+) -> tuple[Weights, float, float]:
+    """Return the weights by block, the diameter and the modulus of a prox function.
 
-    w_j = 2 + 2 max_a Σ w_j' over the infosets j' that follow action a (Kroer, Waugh,
-    Kılınç-Karzan & Sandholm 2020, "Faster algorithms for extensive-form game solving
-    via improved smoothing functions", theorem 5.1), divided by the largest of them. For
-    the Euclidean distance their square roots are taken: on Leduc poker, where this was
-    tried, both methods then need fewer gradients.
-
-    Args:
-      form: The game in sequence form.
-      player: Player whose infosets get weights.
-      prox: Prox function of the simplices, "euclidean" or "entropy".
-
-    Returns:
-      The weights by block, and float64 [I] by logical infoset.
+    For the entropy, the second derivative of d in a direction h is at least Σ_s h_s² /
+    x_s over all sequences s, so that the modulus is 1 divided by the largest sum of
+    reach, in the 1-norm. For the Euclidean distance, it is at least 1 divided by the
+    number of levels in the 2-norm: by induction over the d lowest levels, the least
+    second derivative for a given h of the parent sequence is −w_j h² / (1 / σ − d).
+    Weights are divided by the largest one.
     """
     tree, decisions = form.arrays[player], form.decisions[player]
-    weight, owner = np.zeros(len(decisions)), decisions.owner
-    below = np.zeros(decisions.num_sequences)
-    for infosets, sequences in decisions.upwards():
-        np.maximum.at(weight, owner[sequences], below[sequences])
-        # Forced moves have no prox function.
-        free = infosets[decisions.num_actions[infosets] > 1]
-        weight[free] = 2 + 2 * weight[free]
-        np.add.at(below, decisions.parent[infosets], weight[infosets])
+    weight, roots = make_weights(form, player), decisions.parent == 0
+    count = decisions.num_actions
+    extent = max(len(tree.levels), 1.0)
+    local = (1 - 1 / count) / 2
+    if prox == "entropy":
+        extent, local = 1 + weight[roots].sum(), np.log(count)
+    extent *= weight.max(initial=1)
     weight /= weight.max(initial=1)
-    if prox == "euclidean":
-        weight = np.sqrt(weight)
-    by_sequence = np.append(1.0, np.repeat(weight, decisions.num_actions))
+    by_sequence = np.append(1.0, np.repeat(weight, count))
     by_position = form.layouts[player].by_position(by_sequence, padding=1.0)
     parts = treeplex.by_level(tree.levels, by_position)
-    levels = tuple(
+    by_block = tuple(
         tuple(typed(np.asarray(block)[0]) for block in level.split(part))
         for level, part in zip(tree.levels, parts, strict=True)
     )
-    return levels, weight
-
-
-def _diameter(form: SequenceForm, player: int, weight: np.ndarray, prox: str) -> float:
-    """Return the largest value of a player's prox function, centred at uniform play."""
-    decisions = form.decisions[player]
-    count = decisions.num_actions
-    largest = np.log(count) if prox == "entropy" else (1 - 1 / count) / 2
-    total, owner = np.zeros(len(decisions)), decisions.owner
-    below = np.zeros(decisions.num_sequences)
-    for infosets, sequences in decisions.upwards():
-        np.maximum.at(total, owner[sequences], below[sequences])
-        total[infosets] += weight[infosets] * largest[infosets]
-        np.add.at(below, decisions.parent[infosets], total[infosets])
-    return float(below[0])
+    diameter = _largest_totals(decisions, weight * local)[roots].sum()
+    return by_block, float(diameter), 1 / extent
 
 
 def smoothed_problem(
@@ -244,9 +258,8 @@ def smoothed_problem(
             "algorithm: methods with prox functions do not support such deep games; "
             "use pdhg or dcfr"
         )
-    weights, diameters = [], []
-    for player in range(2):
-        by_block, by_infoset = make_weights(form, player, prox)
-        weights.append(by_block)
-        diameters.append(_diameter(form, player, by_infoset, prox))
-    return SmoothedProblem(trees, (weights[0], weights[1]), typed(np.array(diameters)))
+    (first, *first_sizes), (second, *second_sizes) = (
+        _prox_function(form, player, prox) for player in range(2)
+    )
+    diameters, moduli = typed(np.array([first_sizes, second_sizes])).T
+    return SmoothedProblem(trees, (first, second), diameters, moduli)

@@ -8,8 +8,9 @@ import spiel_cr
 from spiel_cr.eval.table import families, review
 from spiel_cr.evaluation.aivat import TreeValues
 from spiel_cr.evaluation.referee import play_match
-from spiel_cr.players.bots import PolicyBot
+from spiel_cr.players.bots import PolicyBot, ResolvingBot
 from spiel_cr.policies.conversions import history_values
+from spiel_cr.resolving.resolving_config import ResolvingConfig
 from tests.support import games
 from tests.support.scripted import Scripted
 from tests.support.states import after
@@ -93,6 +94,10 @@ def test_ranges_and_values_agree_with_a_slow_walk(monkeypatch, person):
         note = found["notes"][-1]
         assert f"result: {match.returns[person]:+g}." in note
         assert f"are known: {worth:+.3f} (AIVAT" in note
+        assert "AIVAT subtracts from the result" in note
+        # The notes name the columns of the page.
+        columns = [n for n in found["notes"] if n.startswith("Column “at equilibrium”")]
+        assert len(columns) == 1
         states = review._decisions(tree.game, match, person)
         assert len(found["decisions"]) == len(states) > 0
         for state, shown in zip(states, found["decisions"], strict=True):
@@ -148,3 +153,33 @@ def test_a_story_names_everybody():
     told = review.story(after(tree.game, *match.actions), ("you", "bot"))
     assert [who for who, _ in told] == ["chance", "chance", "you", "bot"]
     assert [what for _, what in told[2:]] == ["Bet", "Fold"]
+
+
+def test_the_beliefs_of_the_bot_at_its_last_move():
+    """The person checks with the king, and calls the bot's bet if there is one."""
+    tree = games.compiled("kuhn")
+    config = ResolvingConfig("dcfr", 8)
+    bot, other = (ResolvingBot(tree, 1, config, seed=seed) for seed in (0, 1))
+    shown = []
+    for seed in range(30):
+        match = play_match(
+            tree, [Scripted(lambda s: 0 if len(s.history()) == 2 else 1), bot],
+            np.random.default_rng(seed),
+        )  # fmt: skip
+        found = review.Reviewer(tree).review(match, 0, bot)["decisions"]
+        assert found[0]["beliefs"] is None
+        shown += [(match.actions, found[1]["beliefs"])] if found[1:] else []
+        if shown:
+            break
+    actions, beliefs = shown[0]
+    state = after(tree.game, *actions[:3])
+    expected = other.beliefs(state).opponent_range
+    lines = {line["holds"]: line["probability"] for line in beliefs["lines"]}
+    assert lines == {
+        "JQK"[int(key[0])]: pytest.approx(share, abs=1e-6)
+        for key, share in expected.items()
+    }
+    (held,) = (line["holds"] for line in beliefs["lines"] if line["true"])
+    assert held == "JQK"[actions[0]]
+    assert beliefs["notes"][0].startswith("its own range: ")
+    assert beliefs["notes"][-1].startswith("NashConv of its last subgame: ")

@@ -13,7 +13,11 @@ from spiel_cr.games.histories import TERMINAL
 from spiel_cr.games.opening.opened import open_game
 from spiel_cr.games.phantom import phantom_game
 from spiel_cr.games.phantom.game import PhantomGame
-from spiel_cr.games.phantom.phantom_rules import walk_worlds
+from spiel_cr.games.phantom.phantom_rules import (
+    estimate_phantom_worlds,
+    phantom_rules,
+    walk_worlds,
+)
 from spiel_cr.games.phantom.sides import walk_side
 from spiel_cr.policies import best_responses, conversions
 from spiel_cr.policies.queries import normalised
@@ -237,7 +241,22 @@ def test_rules_that_break_a_promise_are_refused(wrong, why, monkeypatch):
         walk_side(walk_worlds(board, board), 1, lambda *_: None)
 
 
-def test_memory_is_refused_on_the_way():
+@pytest.mark.parametrize("name", SIZES)
+def test_memory_is_refused_before_the_work(name, monkeypatch):
+    """The form needs 4 GB, so the limit is half of that."""
+    monkeypatch.setattr("spiel_cr.games.phantom.game.walk_worlds", None)
+    with pytest.raises(GameTooLargeError, match="phantom form needs more than"):
+        phantom_game(name, memory_limit="2GB")
+    rules, pairs = phantom_rules(open_game(name).rules), SIZES[name][4]
+    for player in range(2):
+        estimated = estimate_phantom_worlds(open_game(name).game, rules, player)
+        assert estimated == pytest.approx(pairs[player], rel=0.15)
+
+
+def test_memory_is_refused_on_the_way(monkeypatch):
+    monkeypatch.setattr(
+        "spiel_cr.games.phantom.game.estimate_phantom_worlds", lambda *_: 0
+    )
     with pytest.raises(GameTooLargeError, match="phantom form needs more than"):
         phantom_game("phantom_ttt", memory_limit="450MB")
 

@@ -507,7 +507,6 @@ def test_ends_after_which_cards_are_dealt():
 
 
 NOT_THIS_SHAPE = (
-    ("numPlayers=3,stack=9 9 9,blind=1 1 1", "two players"),
     ("numHoleCards=3", "one or two private cards"),
     ("betting=limit,bettingAbstraction=fullgame", "use bettingAbstraction=fcpa for"),
     ("numRounds=3,numBoardCards=0 1 1,firstPlayer=1 1 1", "in several rounds"),
@@ -521,14 +520,20 @@ NOT_THIS_SHAPE = (
 def test_what_is_refused(parameters, reason):
     game = pyspiel.load_game(f"universal_poker({parameters})")
     with pytest.raises(ValueError, match="in public-tree form: .*" + reason):
-        public_tree_loading.of_bundled(game)
+        public_tree_loading.public_tree_game(game)
+
+
+def test_three_players_are_refused():
+    game = pyspiel.load_game("universal_poker(numPlayers=3,stack=9 9 9,blind=1 1 1)")
+    with pytest.raises(ValueError, match="two players"):
+        public_tree_of_universal_poker(game)
 
 
 def test_public_trees_are_limited(monkeypatch):
     monkeypatch.setattr(public_tree, "MAX_NODES", 100)
     game = load(NO_LIMIT + FULL + RIVER + ",bettingAbstraction=fullgame")
     with pytest.raises(ValueError, match="more than 100 public nodes"):
-        public_tree_loading.of_bundled(game)
+        public_tree_loading.public_tree_game(game)
 
 
 @pytest.mark.parametrize(
@@ -542,13 +547,13 @@ def test_public_trees_are_limited(monkeypatch):
 def test_ranges_that_are_none(reach, reason):
     game = load(NO_LIMIT + FULL + RIVER + "," + reach_text(reach))
     with pytest.raises(ValueError, match=reason):
-        public_tree_loading.of_bundled(game)
+        public_tree_loading.public_tree_game(game)
 
 
 def test_found_by_name():
     assert public_tree_loading.declared(open_game("universal_poker"))
-    assert public_tree_loading.of_bundled(spiel_cr.load_game("kuhn_poker")) is None
-    game = public_tree_loading.of_bundled(load(NO_LIMIT + FULL + RIVER))
-    assert game is not None and game.num_private_states(0) == [1081]
+    assert not public_tree_loading.declared(open_game("kuhn_poker"))
+    game = public_tree_loading.public_tree_game(load(NO_LIMIT + FULL + RIVER))
+    assert game.num_private_states(0) == [1081]
     decisions = (game.betting.player != TERMINAL).sum()
     assert decisions > 0 and len(game.betting) > decisions

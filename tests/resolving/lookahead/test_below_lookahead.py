@@ -134,9 +134,10 @@ UNCOUNTED = {"depth": 8, "turns": "by history", "remembered": 0.3, "transient": 
 @functools.cache
 def random_trees(name):
     """Random games of 30 histories or more, as a tree and as player 0's subgames."""
-    kind = {"forgets": FORGETS, "uncounted": UNCOUNTED}[name]
+    # Most games in which players forget can be checked, a third of the others.
+    kind, count = {"forgets": (FORGETS, 30), "uncounted": (UNCOUNTED, 60)}[name]
     found = []
-    for seed in range(60):
+    for seed in range(count):
         tree = build_tree(made_games.random_game(seed, **kind), observations=True)
         if len(tree.histories) >= 30:
             with contextlib.suppress(UncountableTurnsError):

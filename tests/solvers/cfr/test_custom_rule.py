@@ -133,30 +133,26 @@ def test_delayed_weights():
     np.testing.assert_allclose(result.average[0], mean, atol=1e-9)
 
 
-def test_own_sampling_and_baseline():
-    """Functions that repeat the built-in sampling and learning change nothing."""
-    plain = MCCFRConfig("plain", epsilon=0.5, baseline="average", batch=16)
-    own = dataclasses.replace(plain, sampling=half, learning=recent)
-    one, other = (spiel_cr.solve("kuhn_poker", each, 30) for each in (plain, own))
-    np.testing.assert_array_equal(one.average[0], other.average[0])
-    changed = dataclasses.replace(own, sampling=lambda strategy, uniform: uniform)
-    result = spiel_cr.solve("kuhn_poker", changed, 30)
-    assert np.abs(result.average[0] - one.average[0]).max() > 1e-3
-    # Uniform sampling is exploration with probability 1.
-    same = dataclasses.replace(plain, epsilon=1.0)
-    np.testing.assert_allclose(
-        spiel_cr.solve("kuhn_poker", same, 30).average[0], result.average[0], atol=1e-6
+def test_own_rule_sampling_and_baseline():
+    """Functions that repeat built-in ones replace other settings."""
+    # Such an exponent needs the solver that updates all infosets.
+    plain = MCCFRConfig(
+        *("plain", Rule(beta=-np.inf), 6.0),
+        **{"epsilon": 0.5, "baseline": "average", "decay": 0.5, "batch": 16},
     )
+    # Without the functions, each of these settings would give another strategy.
+    other = dataclasses.replace(plain, rule=Rule(), epsilon=1.0, decay=0.1)
+    rule = Rule(custom=CustomRule(plus))
+    own = dataclasses.replace(other, rule=rule, sampling=half, learning=recent)
+    one, same = (spiel_cr.solve("kuhn_poker", each, 30) for each in (plain, own))
+    np.testing.assert_allclose(one.average[0], same.average[0], atol=1e-5)
 
 
-def test_own_rule_with_sampling():
-    """A custom rule of a sampling algorithm is used, also with one trajectory."""
-    for batch in (1, 16):
-        # Such an exponent needs the solver that updates all infosets.
-        own = MCCFRConfig("own", Rule(custom=CustomRule(plus)), 6.0, batch=batch)
-        shipped = MCCFRConfig("shipped", Rule(beta=-np.inf), 6.0, batch=batch)
-        one, other = (spiel_cr.solve("kuhn_poker", each, 20) for each in (own, shipped))
-        np.testing.assert_allclose(one.average[0], other.average[0], atol=1e-5)
+def test_own_rule_with_one_trajectory():
+    own = MCCFRConfig("own", Rule(custom=CustomRule(plus)), 6.0, batch=1)
+    shipped = MCCFRConfig("shipped", Rule(beta=-np.inf), 6.0, batch=1)
+    one, other = (spiel_cr.solve("kuhn_poker", each, 20) for each in (own, shipped))
+    np.testing.assert_allclose(one.average[0], other.average[0], atol=1e-5)
 
 
 @pytest.mark.parametrize(

@@ -28,6 +28,11 @@ def solver_of(name, algorithm):
     return make_solver(form_of(name), config=find(algorithm).config)
 
 
+def scaled_weights(form, player):
+    weight = regularisers.make_weights(form, player)
+    return weight / weight.max()
+
+
 def local_prox(prox, probabilities, count):
     """A prox function of a simplex, centred at the uniform distribution."""
     if prox == "euclidean":
@@ -68,12 +73,10 @@ def test_smoothed_responses_are_best(name, prox):
     form = form_of(name)
     for player in range(2):
         tree, places = form.arrays[player], form.layouts[player].sequences
-        weights, weight = regularisers.make_weights(form, player, prox)
+        problem = regularisers.smoothed_problem(form, form.arrays, prox)
+        weights, weight = problem.weights[player], scaled_weights(form, player)
         slope = rng.normal(size=form.layouts[player].size)
-        answer = respond(
-            *(tree, prox, weights, jnp.asarray(slope), jnp.asarray(0.3)),
-            regularisers.uniform(tree),
-        )
+        answer = respond(tree, prox, weights, jnp.asarray(slope), jnp.asarray(0.3))
         slope = slope[places]
 
         def value(reach, slope=slope, player=player, weight=weight):
@@ -96,7 +99,7 @@ def test_diameters_are_largest_values(prox):
     problem = regularisers.smoothed_problem(form, form.arrays, prox)
     for player in range(2):
         decisions = form.decisions[player]
-        _, weight = regularisers.make_weights(form, player, prox)
+        weight = scaled_weights(form, player)
         largest = 0.0
         for number in range(2 ** len(decisions)):
             reach = np.zeros(decisions.num_sequences)

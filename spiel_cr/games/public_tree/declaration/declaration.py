@@ -61,7 +61,7 @@ def build(
     rules: PublicTreeRules,
     random: np.random.Generator,
     *,
-    progress: bool = False,
+    progress: bool | None = None,
     memory_limit: memory.Limit = None,
 ) -> PublicTreeGame:
     """Build the public-tree game that batched rules declare.

@@ -101,11 +101,11 @@ class SelfPlayConfig:
 
     def rate_after(self, decisions: int) -> float:
         """Return Adam's learning rate after a number of decisions."""
-        return (1 - self._done(decisions)) * self.learning_rate
+        return (1 - self.completed(decisions)) * self.learning_rate
 
     def weights_after(self, decisions: int) -> tuple[float, float]:
         """Return temperature and proximity after a number of decisions."""
-        fallen = self.cooling ** self._done(decisions)
+        fallen = self.cooling ** self.completed(decisions)
         return self.temperature * fallen, self.proximity / fallen
 
     def mean_rate(self, new: int, before: int) -> float:
@@ -117,7 +117,7 @@ class SelfPlayConfig:
         """
         return min(1.0, new / max(self.mean_share * (before + new), 1.0))
 
-    def _done(self, decisions: int) -> float:
+    def completed(self, decisions: int) -> float:
         """Return the completed share of the schedule."""
         return min(1.0, decisions / self.schedule)
 

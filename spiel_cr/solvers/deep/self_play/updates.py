@@ -139,6 +139,11 @@ class SelfPlay(Training):
         self.nodes = self.decisions + self.episodes
         self.iterations += 1
 
+    @property
+    def schedule_share(self) -> float:
+        """Completed share of the schedule; see `IterativeSolver`."""
+        return self.config.completed(self.decisions)
+
     def run_to(self, decisions: int) -> None:
         """Iterate until both players have made at least a number of decisions.
 
