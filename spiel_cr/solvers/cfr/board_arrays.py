@@ -74,9 +74,12 @@ def board_game(game: PublicTreeGame, dtype: np.dtype) -> BoardGame | None:
 
     Returns:
       The arrays, or None if the compiled functions do not support the game, or have no
-      advantage: its private states must be pairs of cards, board by board.
+      advantage: its private states must be pairs of cards, board by board, without
+      rake.
     """
     matrices = list(game.payoff_matrices)
+    if game.rake is not None:
+        return None
     if not any(isinstance(m, HandMatrix) and has_many_hands(m) for m in matrices):
         return None
     if not all(isinstance(m, HandMatrix) and _is_supported(m) for m in matrices):

@@ -10,7 +10,7 @@ import importlib.util
 import itertools
 import math
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, NamedTuple
 
@@ -231,6 +231,14 @@ class BoardSolver(Solver):
         behaviour = self.average_behaviour(player)
         return reach_from_behaviour(self.form.decisions[player], behaviour)
 
+    def regrets(self, player: int) -> np.ndarray:
+        """Return cumulative regrets, float64 [S]; see `Solver.regrets`."""
+        regrets, arrays = np.asarray(self._state.regrets[player]), self.problem
+        result = np.zeros(arrays.sizes[player])
+        for at, sequences, (n, count) in _blocks(arrays, player):
+            result[sequences] = regrets[at].reshape(count, n).T.ravel()
+        return np.ldexp(result, self.exponent)
+
     def _behaviour(
         self, player: int, weights: np.ndarray, dtype: np.typing.DTypeLike
     ) -> np.ndarray:
@@ -317,17 +325,27 @@ def by_position(
       dtype: Data type of the result.
     """
     result = np.full(arrays.sizes[player], -1.0, dtype)
-    if locks is None:
-        return result
+    if locks is not None:
+        kept = np.where(np.isnan(locks), -1.0, locks)
+        for at, sequences, shape in _blocks(arrays, player):
+            result[at] = kept[sequences].reshape(shape).T.ravel()
+    return result
+
+
+def _blocks(arrays: Any, player: int) -> Iterator[tuple[slice, slice, tuple[int, int]]]:
+    """Yield positions and logical sequences of each board and decision.
+
+    Yields:
+      Positions of the sequences, by action and private state; logical sequences, by
+      private state and action; numbers of private states and of actions.
+    """
     side, boards = arrays.sides[player], arrays.boards
-    kept = np.where(np.isnan(locks), -1.0, locks)
     for g, r in enumerate(boards.round):
-        n = side.size[g]
+        n = int(side.size[g])
         origin = side.base[r] + side.start[g] * side.round_actions[r]
         for d in range(side.first_decision[r], side.first_decision[r + 1]):
             count = int(side.num_actions[d])
             first = arrays.sequences[player][d] + side.start[g] * count
-            block = kept[first : first + n * count].reshape(n, count)
             at = origin + side.offset[d] * n
-            result[at : at + n * count] = block.T.ravel()
-    return result
+            size = n * count
+            yield slice(at, at + size), slice(first, first + size), (n, count)

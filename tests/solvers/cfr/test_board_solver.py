@@ -44,6 +44,8 @@ def compare(boards, reference, tolerance):
         for read in ("average_behaviour", "current_behaviour"):
             found, expected = (getattr(s, read)(player) for s in (boards, reference))
             assert np.abs(found - expected).max() < tolerance
+        found, expected = (s.regrets(player)[1:] for s in (boards, reference))
+        assert np.abs(found - expected).max() < tolerance * np.abs(expected).max()
     assert boards.nash_conv() == pytest.approx(reference.nash_conv(), rel=1e-5)
 
 
