@@ -25,16 +25,24 @@ from spiel_cr.solvers.task import Task
 def full_width(represented: HasSequenceForm, task: Task) -> IterativeSolver:
     """Make a full-width CFR solver; see `Maker`."""
     solved = _solved_form(represented, task)
-    config, buckets = task.algorithm.config, _labels(solved, task)
-    whole = all(labels is None for labels in buckets)
-    if whole and isinstance(represented, PublicTreeGame) and boards.supports(config):
-        solver = boards.make_solver(
-            represented, solved.sequence_form, config=config, dtype=task.kind
-        )
-        if solver is not None:
-            solver.solved = solved
-            return solver
-    return full_width_solver(solved, config, dtype=task.kind, buckets=buckets)
+    return full_width_solver(
+        solved, task.algorithm.config, dtype=task.kind, buckets=_labels(solved, task)
+    )
+
+
+def full_width_in_public(represented: PublicTreeGame, task: Task) -> IterativeSolver:
+    """Make a full-width CFR solver for a public tree; see `Maker`."""
+    config = task.algorithm.config
+    if not boards.supports(config) or task.options.buckets is not None:
+        return full_width(represented, task)
+    solved = _solved_form(represented, task)
+    solver = boards.make_solver(
+        represented, solved.sequence_form, config=config, dtype=task.kind
+    )
+    if solver is None:
+        return full_width(represented, task)
+    solver.solved = solved
+    return solver
 
 
 def full_width_solver(

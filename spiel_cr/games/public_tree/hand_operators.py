@@ -84,7 +84,7 @@ class PublicTreeSums(NamedTuple):
         return float(max(some.max(initial=0) for some in sums or [values]))
 
 
-class Boards(NamedTuple):
+class HandSums(NamedTuple):
     """Hands of both players on each board.
 
     Attributes:
@@ -121,7 +121,7 @@ class HandOperator(MatrixOperator):
       showdown: Whether strengths are compared.
     """
 
-    boards: Boards
+    boards: HandSums
     private_states: PublicTreeSums
     num_cards: int = dataclasses.field(metadata={"static": True})
     showdown: bool = dataclasses.field(metadata={"static": True})
@@ -148,7 +148,7 @@ class HandOperator(MatrixOperator):
         return self.private_states.largest((weight.T * np.array(heaviest)).T.ravel())
 
 
-def _folds(x: jax.Array, num_cards: int, board: Boards) -> jax.Array:
+def _folds(x: jax.Array, num_cards: int, board: HandSums) -> jax.Array:
     """Return the values of the player's hands on a board, float [n, L].
 
     Args:
@@ -166,7 +166,7 @@ def _folds(x: jax.Array, num_cards: int, board: Boards) -> jax.Array:
     return values * board.weight[:, None]
 
 
-def _showdowns(x: jax.Array, num_cards: int, board: Boards) -> jax.Array:
+def _showdowns(x: jax.Array, num_cards: int, board: HandSums) -> jax.Array:
     """Return the values of the player's hands on a board; see `_folds`."""
 
     def add_row(total: jax.Array, row: Any) -> tuple[jax.Array, jax.Array]:
@@ -216,7 +216,7 @@ def make_hand_operator(matrix: HandMatrix, player: int) -> HandOperator | None:
     sums = order.below if matrix.showdown else order.held
     places = np.zeros((shape[0], sums.shape[1], shape[1]), np.int32)
     places[hands.board, :, slot] = sums
-    boards = Boards(
+    boards = HandSums(
         typed(order.private_state),
         typed(order.weight),
         typed(weight),
@@ -233,10 +233,10 @@ class _Order(NamedTuple):
     """The opponent's hands by column, and the places of the sums for the player's.
 
     Attributes:
-      private_state, weight: As in `Boards`.
+      private_state, weight: As in `HandSums`.
       num_cards: Number of columns that belong to cards.
       held: Columns of the cards of each of the player's n hands, int64 [n, c].
-      below: Places of its prefix sums at a showdown, see `Boards`, int64 [n, 2 + 2c].
+      below: Places of its prefix sums at a showdown, see `HandSums`, int64 [n, 2 + 2c].
     """
 
     private_state: np.ndarray

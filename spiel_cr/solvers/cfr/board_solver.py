@@ -2,14 +2,15 @@
 
 The iterates are those of `cfr` up to rounding. Regrets and average reach are stored
 once for each private state and action, and everything else is computed again on each
-board (see `board_kernel`). The boards below the root are divided among threads, whose
-results are added in a fixed order.
+board (see `board_iteration`). The boards below the root are divided among threads,
+whose results are added in a fixed order.
 """
 
 import importlib.util
+import itertools
 import math
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, NamedTuple
 
@@ -56,7 +57,7 @@ def supports(config: Any) -> bool:
     return plain and jax.default_backend() == "cpu"
 
 
-class _Engine:
+class _BoardEngine:
     """Function `advance` of `SolverFunctions`, and evaluations of the same game.
 
     Attributes:
@@ -65,8 +66,8 @@ class _Engine:
       locks: Locked probabilities by position of each player; None without locks.
     """
 
-    def __init__(self, game: Any, dtype: np.dtype, kernel: Any) -> None:
-        self.game, self.dtype, self.kernel = game, dtype, kernel
+    def __init__(self, game: Any, dtype: np.dtype, compiled: Any) -> None:
+        self.game, self.dtype, self.compiled = game, dtype, compiled
         self.locks: tuple[np.ndarray, np.ndarray] | None = None
         self.threads = max(1, min(_MOST_THREADS, os.cpu_count() or 1))
         self._executor = ThreadPoolExecutor(self.threads)
@@ -104,13 +105,22 @@ class _Engine:
             np.asarray(weight),
         )
 
-    def nash_conv(self, average: tuple[np.ndarray, ...], *, locks: bool) -> float:
-        """Return the NashConv of average strategies, computed in double precision."""
-        dtype, total = np.dtype(float), 0.0
+    def best_values(
+        self, average: tuple[np.ndarray, ...], *, locks: bool
+    ) -> tuple[float, float]:
+        """Return each player's best-response value, computed in double precision.
+
+        Args:
+          average: Average strategies by position, see `BoardState`. Only the
+            proportions at each infoset matter.
+          locks: Whether locked infosets are played as locked.
+        """
+        dtype, values = np.dtype(float), []
         for player in range(2):
             sweep = self._sweep(player, average, average[player], dtype, locks=locks)
-            total += self._run(sweep._replace(best=True))
-        return math.ldexp(total, self.game.exponent)
+            total = self._run(sweep._replace(best=True))
+            values.append(math.ldexp(total, self.game.exponent))
+        return values[0], values[1]
 
     def _sweep(
         self,
@@ -127,7 +137,7 @@ class _Engine:
             else side._replace(locks=self.locks[p])
             for p, side in enumerate(self.game.sides)
         ]
-        return self.kernel.Sweep(
+        return self.compiled.Sweep(
             boards=self.game.boards,
             player=sides[player],
             opponent=sides[1 - player],
@@ -142,42 +152,40 @@ class _Engine:
 
     def _run(self, sweep: Any) -> float:
         """Process all boards; return the value of the player's empty sequence."""
-        kernel, boards = self.kernel, sweep.boards
-        starts, size = _room(sweep, kernel.LANES, kernel.MOST_CARDS)
-        dtype, total = sweep.numbers.dtype, 0.0
+        compiled, boards = self.compiled, sweep.boards
+        starts, size = _workspace_sizes(sweep, compiled.LANES, compiled.MOST_CARDS)
+        dtype, result = sweep.numbers.dtype, 0.0
         most = int(np.diff(boards.first_child).max(initial=0))
-        rooms = [
-            kernel.Room(np.zeros(size, dtype), starts)
+        spaces = [
+            compiled.Workspace(np.zeros(size, dtype), starts)
             for _ in range(max(1, min(self.threads, most)))
         ]
         for g in range(boards.first_board[1]):
-            reach, values, _, other_reach, _, _ = kernel.views(sweep, g, rooms[0])
+            reach, values, _, other_reach, _, _ = compiled.views(sweep, g, spaces[0])
             reach[: sweep.player.first_carried[1]] = 1
             other_reach[: sweep.opponent.first_carried[1]] = 1
-            kernel.begin(sweep, g, rooms[0])
-            ends = boards.first_child[g : g + 2]
-            cuts = (
-                np.linspace(ends[0], ends[1], len(rooms) + 1).astype(np.int64).tolist()
-            )
-            sums = [np.zeros_like(values) for _ in rooms]
-            parts = zip(cuts, cuts[1:], rooms, sums, strict=False)
-            if ends[0] < ends[1]:
-                running = [
-                    self._executor.submit(
-                        kernel.process_below, sweep, g, (a, b), rooms[0], room, some
-                    )
-                    for a, b, room, some in parts
-                ]
-                for future, some in zip(running, sums, strict=True):
-                    future.result()
-                    values += some
-            kernel.finish(sweep, g, rooms[0])
-            total += float(values[: sweep.player.first_carried[1]].sum(dtype=float))
-        return total
+            compiled.begin(sweep, g, spaces[0])
+            first, end = boards.first_child[g : g + 2].tolist()
+            cuts = np.linspace(first, end, len(spaces) + 1).astype(np.int64).tolist()
+            sums = [np.zeros_like(values) for _ in spaces]
+            parts = zip(itertools.pairwise(cuts), spaces, sums, strict=True)
+            running = [
+                self._executor.submit(
+                    *(compiled.process_below, sweep, g, part, spaces[0], space, total)
+                )
+                for part, space, total in parts
+                if part[0] < part[1]
+            ]
+            for future in running:
+                future.result()
+            values += sum(sums)
+            compiled.finish(sweep, g, spaces[0])
+            result += float(values[: sweep.player.first_carried[1]].sum(dtype=float))
+        return result
 
 
 def _numbers(rule: Rule, t: np.float64, share: Any) -> list[Any]:
-    """Return the numbers of an iteration, see `board_kernel.Sweep`."""
+    """Return the numbers of an iteration, see `board_iteration.Sweep`."""
     alpha, beta = rule.alpha, rule.beta
     if rule.ramp:
         done = min(t / rule.ramp, 1)
@@ -185,7 +193,7 @@ def _numbers(rule: Rule, t: np.float64, share: Any) -> list[Any]:
     return [discount(alpha, t), discount(beta, t), np.sqrt(t), share]
 
 
-def _room(sweep: Any, lanes: int, cards: int) -> tuple[np.ndarray, int]:
+def _workspace_sizes(sweep: Any, lanes: int, cards: int) -> tuple[np.ndarray, int]:
     """Return the start of the arrays of each round, and the size of all."""
     player, opponent, first = sweep.player, sweep.opponent, sweep.boards.first_board
     starts = [0]
@@ -201,7 +209,7 @@ def _room(sweep: Any, lanes: int, cards: int) -> tuple[np.ndarray, int]:
 
 
 class BoardSolver(Solver):
-    """Solver whose compiled functions are those of `board_kernel`."""
+    """Solver whose compiled functions are those of `board_iteration`."""
 
     _functions: Any
     _shares_memory = False
@@ -223,13 +231,21 @@ class BoardSolver(Solver):
         behaviour = self.average_behaviour(player)
         return reach_from_behaviour(self.form.decisions[player], behaviour)
 
+    def regrets(self, player: int) -> np.ndarray:
+        """Return cumulative regrets, float64 [S]; see `Solver.regrets`."""
+        regrets, arrays = np.asarray(self._state.regrets[player]), self.problem
+        result = np.zeros(arrays.sizes[player])
+        for at, sequences, (n, count) in _blocks(arrays, player):
+            result[sequences] = regrets[at].reshape(count, n).T.ravel()
+        return np.ldexp(result, self.exponent)
+
     def _behaviour(
         self, player: int, weights: np.ndarray, dtype: np.typing.DTypeLike
     ) -> np.ndarray:
         engine = self._functions.advance
         game = engine.game
         behaviour = np.empty(game.sizes[player], dtype)
-        engine.kernel.fill_behaviour(
+        engine.compiled.fill_behaviour(
             game.sides[player],
             game.boards,
             np.asarray(weights),
@@ -240,13 +256,11 @@ class BoardSolver(Solver):
 
     def _nash_conv(self, form: SequenceForm) -> float:
         average = tuple(np.asarray(part) for part in self._state.average)
-        result: float = self._functions.advance.nash_conv(
-            average, locks=locking.has_locks(form)
-        )
-        return result
+        locks = locking.has_locks(form)
+        return sum(self._functions.advance.best_values(average, locks=locks))
 
 
-class _Reader:
+class _StateCheck:
     """Check of states that were read from a checkpoint."""
 
     def check(self, state: BoardState) -> None:
@@ -269,16 +283,14 @@ def make_solver(
     Returns:
       The solver, or None if it does not support the game.
     """
-    from spiel_cr.solvers.cfr import board_kernel, board_layout
+    from spiel_cr.solvers.cfr import board_arrays, board_iteration
 
-    arrays = board_layout.board_game(game, dtype)
+    arrays = board_arrays.board_game(game, dtype)
     if arrays is None:
         return None
-    engine = _Engine(arrays, dtype, board_kernel)
+    engine = _BoardEngine(arrays, dtype, board_iteration)
     if locking.has_locks(form):
-        first, second = (
-            _by_position(arrays, p, form.locks[p], dtype) for p in range(2)
-        )
+        first, second = (by_position(arrays, p, form.locks[p], dtype) for p in range(2))
         engine.locks = first, second
     zeros: list[Any] = [
         tuple(np.zeros(size, dtype) for size in arrays.sizes) for _ in range(2)
@@ -294,29 +306,46 @@ def make_solver(
             config,
             dtype,
             exponent=arrays.exponent,
-            reader=_Reader(),  # type: ignore[arg-type]
+            reader=_StateCheck(),  # type: ignore[arg-type]
             consumes=True,
         ),
         put=put,
     )
 
 
-def _by_position(
+def by_position(
     arrays: Any, player: int, locks: np.ndarray | None, dtype: np.dtype
 ) -> np.ndarray:
-    """Return locked probabilities by position, negative at free infosets."""
+    """Return locked probabilities by position, negative at free infosets.
+
+    Args:
+      arrays: The `board_arrays.BoardGame`.
+      player: The player.
+      locks: Probabilities by logical sequence, float64, NaN at free infosets; or None.
+      dtype: Data type of the result.
+    """
     result = np.full(arrays.sizes[player], -1.0, dtype)
-    if locks is None:
-        return result
+    if locks is not None:
+        kept = np.where(np.isnan(locks), -1.0, locks)
+        for at, sequences, shape in _blocks(arrays, player):
+            result[at] = kept[sequences].reshape(shape).T.ravel()
+    return result
+
+
+def _blocks(arrays: Any, player: int) -> Iterator[tuple[slice, slice, tuple[int, int]]]:
+    """Yield positions and logical sequences of each board and decision.
+
+    Yields:
+      Positions of the sequences, by action and private state; logical sequences, by
+      private state and action; numbers of private states and of actions.
+    """
     side, boards = arrays.sides[player], arrays.boards
-    kept = np.where(np.isnan(locks), -1.0, locks)
     for g, r in enumerate(boards.round):
-        n = side.size[g]
+        n = int(side.size[g])
         origin = side.base[r] + side.start[g] * side.round_actions[r]
         for d in range(side.first_decision[r], side.first_decision[r + 1]):
             count = int(side.num_actions[d])
             first = arrays.sequences[player][d] + side.start[g] * count
-            block = kept[first : first + n * count].reshape(n, count)
             at = origin + side.offset[d] * n
-            result[at : at + n * count] = block.T.ravel()
-    return result
+            size = n * count
+            yield slice(at, at + size), slice(first, first + size), (n, count)

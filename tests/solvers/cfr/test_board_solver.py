@@ -7,7 +7,7 @@ from spiel_cr import poker
 from spiel_cr.common.plugins import registered
 from spiel_cr.games.public_tree.public_tree_loading import public_tree_game
 from spiel_cr.games.sequence_form.locking import locked
-from spiel_cr.solvers.cfr import board_layout, board_solver, cfr
+from spiel_cr.solvers.cfr import board_arrays, board_solver, cfr
 from spiel_cr.solvers.cfr.cfr_config import PRESETS
 
 pytest.importorskip("numba")
@@ -23,7 +23,7 @@ TURN_RANGES = ("AT+,77", "KT+,QJ:0.25")
 @pytest.fixture(autouse=True)
 def few_hands(monkeypatch):
     """Games of few hands are solved by the compiled functions, too."""
-    monkeypatch.setattr(board_layout, "has_many_hands", lambda _: True)
+    monkeypatch.setattr(board_arrays, "has_many_hands", lambda _: True)
 
 
 def both(kind, ranges, name, dtype=np.float64, locks=None):
@@ -44,6 +44,8 @@ def compare(boards, reference, tolerance):
         for read in ("average_behaviour", "current_behaviour"):
             found, expected = (getattr(s, read)(player) for s in (boards, reference))
             assert np.abs(found - expected).max() < tolerance
+        found, expected = (s.regrets(player)[1:] for s in (boards, reference))
+        assert np.abs(found - expected).max() < tolerance * np.abs(expected).max()
     assert boards.nash_conv() == pytest.approx(reference.nash_conv(), rel=1e-5)
 
 

@@ -1,4 +1,4 @@
-"""Arrays of a hold'em game for the compiled functions of `board_kernel`.
+"""Arrays of a hold'em game for the compiled functions of `board_iteration`.
 
 For the shapes see there.
 """
@@ -17,7 +17,7 @@ from spiel_cr.games.public_tree.matrix_operators import has_many_hands, in_units
 from spiel_cr.games.public_tree.payoff_matrices import HandMatrix
 from spiel_cr.games.public_tree.public_nodes import ancestors
 from spiel_cr.games.public_tree.public_terms import public_form
-from spiel_cr.solvers.cfr.board_kernel import MOST_CARDS, Boards, Side
+from spiel_cr.solvers.cfr.board_iteration import MOST_CARDS, BoardSide, BoardTree
 
 
 class BoardGame(NamedTuple):
@@ -32,8 +32,8 @@ class BoardGame(NamedTuple):
       exponent: Exponent of the scale: stakes are divided by 2^exponent.
     """
 
-    boards: Boards
-    sides: tuple[Side, Side]
+    boards: BoardTree
+    sides: tuple[BoardSide, BoardSide]
     sequences: tuple[np.ndarray, np.ndarray]
     sizes: tuple[int, int]
     exponent: int
@@ -74,9 +74,12 @@ def board_game(game: PublicTreeGame, dtype: np.dtype) -> BoardGame | None:
 
     Returns:
       The arrays, or None if the compiled functions do not support the game, or have no
-      advantage: its private states must be pairs of cards, board by board.
+      advantage: its private states must be pairs of cards, board by board, without
+      rake.
     """
     matrices = list(game.payoff_matrices)
+    if game.rake is not None:
+        return None
     if not any(isinstance(m, HandMatrix) and has_many_hands(m) for m in matrices):
         return None
     if not all(isinstance(m, HandMatrix) and _is_supported(m) for m in matrices):
@@ -170,7 +173,7 @@ def _boards(
     rounds: _Rounds,
     matrices: list[HandMatrix],
     by_round: list[int],
-) -> tuple[Boards, list[np.ndarray]]:
+) -> tuple[BoardTree, list[np.ndarray]]:
     """Return the boards, and the order of the boards of each matrix."""
     counts = [len(above) for above in rounds.above]
     first_board = np.concatenate([[0], np.cumsum(counts)])
@@ -190,7 +193,7 @@ def _boards(
         order.append(listed)
         done += len(listed)
     round_of = [matrix.round for matrix in matrices]
-    boards = Boards(
+    boards = BoardTree(
         round=np.repeat(np.arange(game.num_rounds), counts),
         first_board=first_board,
         first_child=first_child,
@@ -202,7 +205,7 @@ def _boards(
     return boards, order
 
 
-class _Rows(NamedTuple):
+class _RowNumbers(NamedTuple):
     """Rows of one player's public sequences on the boards of each round.
 
     Attributes:
@@ -214,7 +217,7 @@ class _Rows(NamedTuple):
     row: list[np.ndarray]
 
 
-def _rows_of(sides: Any, terms: _Terms, game: PublicTreeGame) -> list[_Rows]:
+def _rows_of(sides: Any, terms: _Terms, game: PublicTreeGame) -> list[_RowNumbers]:
     """Number the rows of both players' public sequences."""
     result = []
     for side, sequences in zip(sides, terms.sequences, strict=True):
@@ -223,7 +226,7 @@ def _rows_of(sides: Any, terms: _Terms, game: PublicTreeGame) -> list[_Rows]:
         last = np.full(len(rounds), -1)
         np.maximum.at(last, side.parent, side.round)
         np.maximum.at(last, sequences, terms.round)
-        rows = _Rows([], [])
+        rows = _RowNumbers([], [])
         for r in range(game.num_rounds):
             carried = np.flatnonzero((rounds < r) & (last >= r))
             held = np.concatenate([carried, np.flatnonzero(rounds == r)])
@@ -253,7 +256,7 @@ class _SideBuilder:
     player: int
     public: Any
     terms: _Terms
-    rows: list[_Rows]
+    rows: list[_RowNumbers]
 
     @functools.cached_property
     def by_round(self) -> np.ndarray:
@@ -289,22 +292,22 @@ class _SideBuilder:
 
     def side(
         self, matrices: list[HandMatrix], hands: list["_Hands"], dtype: np.dtype
-    ) -> Side:
+    ) -> BoardSide:
         """Return the player's side."""
         counts = self.public.num_actions[self.by_round].astype(np.int64)
         first = np.searchsorted(self.round, np.arange(len(self.states) + 1))
         begins = np.cumsum(counts) - counts
         child = self.public.decisions.first_sequence[self.by_round]
         parent = self.public.parent[self.by_round]
-        own = self.rows[self.player]
-        row = np.stack(own.row)
-        widths = [len(carried) for carried in own.carried]
+        rows = self.rows[self.player]
+        row = np.stack(rows.row)
+        widths = [len(carried) for carried in rows.carried]
         places = zip(self.rounds.board, self.rounds.above, strict=True)
         starts = [
             np.searchsorted(board[self.player], np.arange(len(above) + 1))
             for board, above in places
         ]
-        return Side(
+        return BoardSide(
             first_decision=first,
             parent=_unsigned(row[self.round, parent]),
             child=_unsigned(row[self.round, child]),
@@ -315,8 +318,8 @@ class _SideBuilder:
             first_carried=np.concatenate([[0], np.cumsum(widths)]),
             carried=_unsigned(
                 [
-                    own.row[r - 1][carried] if r else 0 * carried
-                    for r, carried in enumerate(own.carried)
+                    rows.row[r - 1][carried] if r else 0 * carried
+                    for r, carried in enumerate(rows.carried)
                 ]
             ),
             base=1 + _before(self.states * self.round_actions),
@@ -410,8 +413,8 @@ class _Hands(NamedTuple):
 
     Attributes:
       counts: Number of hands on each board.
-      state, weight, cards, below, twin: As in `Side`; private states are numbered as in
-        the matrix.
+      state, weight, cards, below, twin: As in `BoardSide`; private states are numbered
+        as in the matrix.
       group: Number of the group of all hands of the board, and of those with each card,
         int64 [n, 3].
       rank: Rank of the strength, int64 [n].

@@ -29,7 +29,7 @@ MOST_CARDS = 64
 _jit: Any = numba.njit(nogil=True, error_model="numpy", cache=True)
 
 
-class Side(NamedTuple):
+class BoardSide(NamedTuple):
     """One player's decisions, private states and hands.
 
     Attributes:
@@ -100,7 +100,7 @@ class Side(NamedTuple):
     locks: np.ndarray
 
 
-class Boards(NamedTuple):
+class BoardTree(NamedTuple):
     """Boards of all rounds, and the boards of payoff matrices.
 
     Attributes:
@@ -140,9 +140,9 @@ class Sweep(NamedTuple):
       positive: Whether negative regrets are set to zero.
     """
 
-    boards: Boards
-    player: Side
-    opponent: Side
+    boards: BoardTree
+    player: BoardSide
+    opponent: BoardSide
     weights: np.ndarray
     average: np.ndarray
     opponent_weights: np.ndarray
@@ -152,7 +152,7 @@ class Sweep(NamedTuple):
     positive: bool
 
 
-class Room(NamedTuple):
+class Workspace(NamedTuple):
     """Working memory of one thread.
 
     Attributes:
@@ -171,18 +171,22 @@ def _matrix(memory, start, count, n):
 
 
 @_jit
-def views(sweep, g, room):
+def views(sweep, g, workspace):
     """Return the working memory of a board.
 
     Returns:
       The player's reach, values and strategy, float [rows, n]; the opponent's reach and
       strategy, float [rows', n']; five arrays for leaf values, float [5, size].
     """
-    player, opponent, memory = sweep.player, sweep.opponent, room.memory
+    player, opponent, memory = sweep.player, sweep.opponent, workspace.memory
     r = sweep.boards.round[g]
     n, m = player.size[g], opponent.size[g]
-    start, rows, other_rows = room.starts[r], player.num_rows[r], opponent.num_rows[r]
-    end = room.starts[-1]
+    start, rows, other_rows = (
+        workspace.starts[r],
+        player.num_rows[r],
+        opponent.num_rows[r],
+    )
+    end = workspace.starts[-1]
     return (
         _matrix(memory, start, rows, n),
         _matrix(memory, start + rows * n, rows, n),
@@ -402,11 +406,11 @@ def _add_average(average, reach, share):
 
 
 @_jit
-def begin(sweep, g, room):
+def begin(sweep, g, workspace):
     """Compute reach and leaf values on a board whose carried rows are filled in."""
     player, opponent = sweep.player, sweep.opponent
     reach, values, strategy, other_reach, other_strategy, scratch = views(
-        sweep, g, room
+        sweep, g, workspace
     )
     r = sweep.boards.round[g]
     weights = sweep.opponent_weights
@@ -418,10 +422,10 @@ def begin(sweep, g, room):
 
 
 @_jit
-def finish(sweep, g, room):
+def finish(sweep, g, workspace):
     """Compute the values of a board's infosets; update regrets and averages."""
     player, matrices = sweep.player, sweep.boards.first_matrix
-    reach, values, strategy, _, _, scratch = views(sweep, g, room)
+    reach, values, strategy, _, _, scratch = views(sweep, g, workspace)
     r, n = sweep.boards.round[g], player.size[g]
     means, tolerance = scratch[0, :n], scratch[1, :n]
     one = means.dtype.type(1)
@@ -458,20 +462,20 @@ def _carry(side, r, below, reach, into):
 
 
 @_jit
-def process_below(sweep, g, part, room, other, total):
+def process_below(sweep, g, part, workspace, other, total):
     """Process some boards below a board, and add their values.
 
     Args:
       sweep: The sweep.
       g: The board, after `begin`.
       part: First board and end of the boards below it.
-      room: Working memory of the board.
+      workspace: Working memory of the board.
       other: Working memory of the boards below it, which may be the same.
       total: Values of the rows of the board, to which those of the carried rows are
         added, float [rows, n].
     """
     player = sweep.player
-    reach, _, _, other_reach, _, _ = views(sweep, g, room)
+    reach, _, _, other_reach, _, _ = views(sweep, g, workspace)
     for below in range(part[0], part[1]):
         r = sweep.boards.round[below]
         into, values, _, other_into, _, _ = views(sweep, below, other)
