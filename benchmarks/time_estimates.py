@@ -44,7 +44,7 @@ _PHASES = {
 }
 
 
-class _Run(NamedTuple):
+class _Measured(NamedTuple):
     """Estimated and measured seconds of a command, and of its phases as text."""
 
     estimated: float
@@ -58,7 +58,7 @@ class _Run(NamedTuple):
         return 1 / _FACTOR <= ratio <= _FACTOR
 
 
-def measure(command: str, folder: str, cache: str) -> _Run:
+def measure(command: str, folder: str, cache: str) -> _Measured:
     """Run a command whose compiled functions are in a folder.
 
     Args:
@@ -79,14 +79,14 @@ def measure(command: str, folder: str, cache: str) -> _Run:
     line = re.search(r"estimate: (\S+) s in total.* \((.*)\)", done.stderr)
     report = json.loads(done.stdout.splitlines()[-1])
     if line is None:
-        return _Run(float("nan"), measured, "no estimate")
+        return _Measured(float("nan"), measured, "no estimate")
     parts = []
     for part in line[2].split(", "):
         name, _, seconds = part.partition(" ")
         value = report.get(_PHASES[name])
         actual = f"{value:.2g} s" if isinstance(value, float) else "-"
         parts.append(f"{name} {seconds} / {actual}")
-    return _Run(float(line[1]), measured, ", ".join(parts))
+    return _Measured(float(line[1]), measured, ", ".join(parts))
 
 
 def main() -> None:

@@ -31,7 +31,9 @@ Sources: Southey et al., "Bayes' bluff: opponent modelling in poker" (2005), int
 the game; the parameters and the rules for stacks come from Schlindenbuch, "General
 continual resolving" (2019).
 
-The module `betting` implements the bets, and `poker` the states and observers.
+The public tree of OpenSpiel's `leduc_poker` is also declared here, from the same bets
+and a deck with suits. The module `betting` implements the bets, and `poker` the states
+and observers.
 """
 
 import functools
@@ -48,6 +50,8 @@ _NAME = "python_leduc_poker"
 _ANTE = 1
 _RAISES = (2, 4)  # by round
 _NUM_SUITS = 2
+# Names of cards in OpenSpiel's game.
+_RANK_NAMES, _SUIT_NAMES = "JQK", "sh"
 
 _GAME_TYPE = base.game_type(
     _NAME,
@@ -94,6 +98,47 @@ def leduc_deck(num_ranks: int) -> Deck:
         strength=strength,
         suits=1,
         source=(leduc_deck, (num_ranks,)),
+    )
+
+
+def public_tree_of_leduc_poker(game: pyspiel.Game) -> poker.BatchedPoker:
+    """Return batched rules that declare the private states of two-player Leduc poker.
+
+    Raises:
+      ValueError: If the parameters are not supported.
+    """
+    params = game.get_parameters()
+    if params["action_mapping"]:
+        raise ValueError(
+            "action_mapping=True is not supported, because different actions then have "
+            "the same effect; leave it out"
+        )
+    rules = betting.BettingRules(
+        ante=1,
+        raises=(2, 4),
+        public_cards=(1,),
+        max_raises=2,
+        stacks=(100, 100),
+        free_folds=False,
+        opener=params["starting_player"],
+    )
+    deck = _openspiel_deck(1 if params["suit_isomorphism"] else len(_SUIT_NAMES))
+    return poker.BatchedPoker(betting.betting_tree(rules), deck)
+
+
+@functools.cache
+def _openspiel_deck(suits: int) -> Deck:
+    """Return the deck; with one suit, only ranks are dealt, from two copies of each."""
+    rank = np.arange(suits * len(_RANK_NAMES)) // suits
+    names = (r + s for r in _RANK_NAMES for s in (_SUIT_NAMES if suits > 1 else [""]))
+    return Deck(
+        names=tuple(names),
+        copies=len(_SUIT_NAMES) // suits,
+        public=("public",),
+        # By private and public card: a pair beats any single card.
+        strength=rank[:, None] + len(_RANK_NAMES) * (rank[:, None] == rank),
+        suits=suits,
+        source=(_openspiel_deck, (suits,)),
     )
 
 

@@ -32,7 +32,7 @@ from spiel_cr.abstraction import buckets, gameshrink
 from spiel_cr.abstraction.methods import METHODS
 from spiel_cr.common.checks import check_iterations, read_budget
 from spiel_cr.common.memory import Limit
-from spiel_cr.common.messages import announce, one_line
+from spiel_cr.common.messages import announce, number_text, one_line
 from spiel_cr.common.parameters import read_settings
 from spiel_cr.games.opening.opened import open_game
 from spiel_cr.games.public_tree.game import PublicTreeGame
@@ -129,8 +129,8 @@ def run(arguments: Arguments) -> dict[str, object]:
     if arguments.iterations is not None:
         report |= _solve_buckets(full_game, game, partition, arguments)
         print(
-            f"  NashConv   {report['nash_conv_of_buckets']:.6g} among buckets, "
-            f"{report['nash_conv']:.6g} in the full game"
+            f"  NashConv   {number_text(report['nash_conv_of_buckets'])} among "
+            f"buckets, {number_text(report['nash_conv'])} in the full game"
         )
     return report
 

@@ -216,11 +216,11 @@ def _total(report: dict[str, Any]) -> str:
         note = note if name == "NashConv" else ""
         return f"{name}  {number_text(report['value'], '.6f')}, exact{note}"
     text = f"{name}: at least about" if estimated else f"{name} at least"
-    text += f"  {report['value']:.6f}"
+    text += f"  {number_text(report['value'], '.6f')}"
     if estimated:
         text += f" ± {report['half_width']:.6f}"
     if report["exact_value"] is not None:
-        text += f", exact {report['exact_value']:.6f}"
+        text += f", exact {number_text(report['exact_value'], '.6f')}"
     if report["share"] is not None:
         spread = f" ± {report['share_half_width']:.2%}" if estimated else ""
         text += f", {report['share']:.2%}{spread} of what can be gained"

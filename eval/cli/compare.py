@@ -166,12 +166,12 @@ def _announce_estimate(
     total, count = Phases(), 0
     for game in dict.fromkeys(arguments.game):
         runs = comparisons.plan([game], algorithms, budget, arguments.seeds)
-        ours = [run for run in runs if registry.find(run.algorithm).is_spiel_cr]
+        compiled = [run for run in runs if registry.find(run.algorithm).is_spiel_cr]
         # Workers do not cache compiled functions.
         one = solving_phases(
             open_game(game), TREE, ("compare", game), seconds=budget.seconds
         )
-        each = (1, len(ours) / workers, len(runs) / workers, len(runs) / workers)
+        each = (1, len(compiled) / workers, len(runs) / workers, len(runs) / workers)
         parts = zip(total, one, each, strict=True)
         total = Phases(*(sum_ + part * times for sum_, part, times in parts))
         count += len(runs)

@@ -77,11 +77,11 @@ def run(arguments: Arguments) -> dict[str, object]:
     start = time.perf_counter()
     need = need_of(settings, locks=options.locks is not None)
     opened = open_game(game)
-    form = choose_form(opened, options, need).form
-    marker = ("resolve", str(opened.game), form, str(settings), str(arguments.dtype))
+    kind = choose_form(opened, options, need).form
+    marker = ("resolve", str(opened.game), kind, str(settings), str(arguments.dtype))
     # Both players' decisions are layers, and a solve of each has its own function.
     phases = solving_phases(
-        *(opened, form, marker),
+        *(opened, kind, marker),
         iterations=settings.iterations,
         layers=opened.game.max_game_length(),
         evaluator=arguments.evaluator,

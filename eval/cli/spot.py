@@ -28,7 +28,7 @@ import pathlib
 from typing import Any, Literal
 
 from spiel_cr.common import atomic
-from spiel_cr.common.messages import one_line
+from spiel_cr.common.messages import number_text, one_line
 from spiel_cr.poker import HandAnswers, answers, ranges, runout_report, spot
 from spiel_cr.poker.answers import json_number
 from spiel_cr.poker.runouts import check_street
@@ -230,16 +230,16 @@ def _lead(policy: FormPolicy, report: dict[str, Any]) -> str:
     rake = f"rake {values['rake']}; " if "rake" in values else ""
     lead = (
         f"pot {values['pot']}, stacks {values['stack']}; ranges {values['ranges']}; "
-        f"bets {values['bets']}; {rake}NashConv {report['nash_conv']:.3g}"
+        f"bets {values['bets']}; {rake}"
+        f"NashConv {number_text(report['nash_conv'], '.3g')}"
     )
     if "nash_conv_with_locks" in report:
-        lead += f" (with locks {report['nash_conv_with_locks']:.3g})"
+        lead += f" (with locks {number_text(report['nash_conv_with_locks'], '.3g')})"
     if "regrets" in report:
-        first, second = report["regrets"]
+        first, second = (number_text(regret, ".3g") for regret in report["regrets"])
         lead += (
             f"; not zero-sum: EVs are those of both strategies against each other, and "
-            f"a best response would gain {first:.3g} (player 0) or {second:.3g} "
-            f"(player 1)"
+            f"a best response would gain {first} (player 0) or {second} (player 1)"
         )
     return lead
 
@@ -256,7 +256,11 @@ def _report_runouts(
     print("\n" + "".join(f"{name:>13}" for name in names))
     for row in rows:
         texts = (
-            f"{x:+.4g}" if name == "ev" else x if name == "card" else f"{x:.1%}"
+            number_text(x, "+.4g")
+            if name == "ev"
+            else x
+            if name == "card"
+            else f"{x:.1%}"
             for name, x in row.items()
         )
         print("".join(f"{text:>13}" for text in texts))
@@ -290,7 +294,8 @@ def text_of(hands: HandAnswers) -> str:
     )
     return (
         f"after {after}: player {hands.player}, {counted(len(hands.names), 'hand')}, "
-        f"EV {hands.mean(hands.ev):+.4g}, equity {hands.mean(hands.equity):.1%}\n"
+        f"EV {number_text(float(hands.mean(hands.ev)), '+.4g')}, "
+        f"equity {hands.mean(hands.equity):.1%}\n"
         f"{played}"
     )
 

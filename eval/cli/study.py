@@ -22,7 +22,7 @@ from typing import Any
 from spiel_cr.common import atomic
 from spiel_cr.common.checks import check_iterations, check_number
 from spiel_cr.common.executor import Executor
-from spiel_cr.common.messages import is_wanted, number_text, progress_bar, silent
+from spiel_cr.common.messages import number_text, progress_bar, silent
 
 from ..common import conditions
 from ..common.files import csv_text, write_all
@@ -122,9 +122,8 @@ def _measure(
     study: Study, arguments: Arguments, executor: Executor
 ) -> Iterator[tuple[int, Measurement]]:
     """Yield seeds and measurements, with the progress on a single line."""
-    shown = is_wanted()
-    with silent(), progress_bar(bar_format=_BAR, progress=shown) as bar:
-        bar.set_description_str(f"computing the figures of {study.name}")
+    text = f"computing the figures of {study.name}"
+    with progress_bar(desc=text, bar_format=_BAR) as bar, silent():
         for seed, line in study.measure(arguments.size, arguments.seeds, executor):
             bar.set_description_str(
                 f"{study.name}: finished {line.series}", refresh=False

@@ -18,7 +18,7 @@ from typing import Any
 import spiel_cr
 from spiel_cr.common import atomic
 from spiel_cr.common.memory import Limit
-from spiel_cr.common.messages import announce, one_line
+from spiel_cr.common.messages import announce, number_text, one_line
 from spiel_cr.evaluation import one_step, openspiel_evaluator
 from spiel_cr.games.tree.tree_builder import as_tree
 from spiel_cr.policies import conversions
@@ -108,11 +108,13 @@ def _print(report: dict[str, Any]) -> None:
         f"{counted(report['augmented_infosets'], 'augmented infoset')} of the opponent"
     )
     print(
-        f"  trunk       NashConv {report['trunk_nash_conv']:.3e} after "
+        f"  trunk       NashConv {number_text(report['trunk_nash_conv'], '.3e')} after "
         f"{counted(report['trunk_iterations'], 'iteration')}"
     )
     print("  iterations  NashConv of trunk and subgame together")
     for point in report["curve"]:
-        print(f"  {point['iterations']:>10,}  {point['nash_conv']:.3e}")
-    print(f"  NashConv    {report['nash_conv']:.3e}  (OpenSpiel, exact)")
+        print(f"  {point['iterations']:>10,}  {number_text(point['nash_conv'], '.3e')}")
+    print(
+        f"  NashConv    {number_text(report['nash_conv'], '.3e')}  (OpenSpiel, exact)"
+    )
     print("  the strategy itself is not shown")

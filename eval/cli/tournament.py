@@ -40,7 +40,7 @@ import numpy as np
 from spiel_cr.common import atomic
 from spiel_cr.common.json_log import read_lines
 from spiel_cr.common.memory import Limit
-from spiel_cr.common.messages import one_line
+from spiel_cr.common.messages import number_text, one_line
 from spiel_cr.evaluation.matches import Slot
 from spiel_cr.players.player_specs import MEMORY_LIMIT
 from spiel_cr.players.player_strings import describe_players
@@ -222,7 +222,9 @@ def _print_numbers(
     print("    " + "".join(f"{number:>{width}}" for number in numbers))
     for number, row, halves in zip(numbers, values, half_widths, strict=True):
         texts = [
-            "-" if m is None else f"{m:+.4f} ± {'?' if h is None else f'{h:.4f}'}"
+            "-"
+            if m is None
+            else f"{number_text(m, '+.4f')} ± {'?' if h is None else f'{h:.4f}'}"
             for m, h in zip(row, halves, strict=True)
         ]
         print(f"{number:<4}" + "".join(f"{text:>{width}}" for text in texts))
@@ -251,11 +253,11 @@ def _print_doubts(numbers: Sequence[str], result: tournament.Tournament) -> None
 
 def _print_table(result: tournament.Tournament) -> None:
     numbers = _print_numbers(result.bots, result.mean, result.half_width)
-    means = [np.mean([m for m in row if m is not None]) for row in result.mean]
+    means = [float(np.mean([m for m in row if m is not None])) for row in result.mean]
     order = sorted(zip(numbers, means, strict=True), key=lambda one: -one[1])
     print(
         "mean against all others: "
-        + ", ".join(f"{number} {mean:+.4f}" for number, mean in order)
+        + ", ".join(f"{number} {number_text(mean, '+.4f')}" for number, mean in order)
     )
     _print_doubts(numbers, result)
     print(

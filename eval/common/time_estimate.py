@@ -10,9 +10,8 @@ machine with it. `benchmarks/time_estimates.py` measures the result.
 
 import math
 import time
+from collections.abc import Callable
 from typing import Any, NamedTuple
-
-import pyspiel
 
 from spiel_cr.common import compilation_cache
 from spiel_cr.common.messages import announce, elapsed
@@ -26,10 +25,9 @@ _LOOP = 6e-3
 # Processor seconds for the number of histories.
 _COUNTING = 0.5
 # Seconds of work, in an estimate, above which it is printed.
-_LONG = 1.0
-# Seconds per history of OpenSpiel's evaluator, up to a number of histories, and of a
-# walk through OpenSpiel's states, if the game has no batched rules.
-_OPENSPIEL, _MOST_OPENSPIEL, _STATES = 5.5e-5, 500_000, 1e-5
+_LONG = 1.5
+# Number of histories up to which OpenSpiel's evaluator is used.
+_MOST_OPENSPIEL = 500_000
 
 
 class _Costs(NamedTuple):
@@ -41,6 +39,9 @@ class _Costs(NamedTuple):
       loading: Loading compiled functions from the cache, per move.
       iterating: One full-width iteration, in addition to 20 microseconds.
       evaluating: Evaluating the average strategy by a best response.
+      size: Function that returns the size to which the times are proportional.
+      walking: Building, in addition, if the game has no batched rules.
+      openspiel: Evaluating the average strategy by OpenSpiel; 0: it is not used.
     """
 
     building: float
@@ -48,13 +49,29 @@ class _Costs(NamedTuple):
     loading: float
     iterating: float
     evaluating: float
+    size: Callable[[Opened], float]
+    walking: float = 0.0
+    openspiel: float = 0.0
+
+
+def _histories(opened: Opened) -> float:
+    return estimate.estimate_histories(opened.game, seconds=_COUNTING)
+
+
+def _pairs(opened: Opened) -> float:
+    """Return the number of pairs of a terminal world and a sequence."""
+    rules = phantom_rules(opened.rules)
+    assert rules is not None
+    return sum(estimate_phantom_worlds(opened.game, rules, p) for p in (0, 1))
 
 
 _COSTS = {
-    TREE: _Costs(1e-6, 0.29, 0.06, 1.5e-9, 2e-6),
-    PUBLIC_TREE: _Costs(5e-5, 1.4, 0.27, 2e-6, 4e-5),
-    PHANTOM: _Costs(1.5e-7, 0.29, 0.06, 2e-9, 3e-8),
-    SIMULATOR: _Costs(0.0, 0.0, 0.0, 0.0, 0.0),
+    TREE: _Costs(1e-6, 0.29, 0.06, 1.5e-9, 2e-6, _histories, 1e-5, 5.5e-5),
+    PUBLIC_TREE: _Costs(
+        *(5e-5, 1.4, 0.27, 2e-6, 4e-5), lambda opened: math.sqrt(_histories(opened))
+    ),
+    PHANTOM: _Costs(2.2e-7, 0.5, 0.2, 2e-9, 7e-8, _pairs),
+    SIMULATOR: _Costs(0.0, 0.0, 0.0, 0.0, 0.0, lambda _: 0.0),
 }
 _ITERATION = 2e-5
 # Seconds for compiling or loading the function of each of several solves.
@@ -91,14 +108,18 @@ def solving_phases(
       layers: Number of solves, which have separate compiled functions.
       evaluator: Value of --evaluator.
     """
-    costs, speed, size = _COSTS[form], _speed(), _size(opened, form)
+    costs, speed = _COSTS[form], _speed()
+    try:
+        size = costs.size(opened)
+    except Exception:
+        size = 0.0  # The work itself reports what is wrong with the game.
     length = min(opened.game.max_game_length(), 100)
     warm = compilation_cache.is_marked(marker)
     building, evaluating = costs.building * size, costs.evaluating * size
-    if form == TREE:
-        building += _STATES * size if opened.rules is None else 0.0
-        by_openspiel = evaluator != "spiel_cr" and size <= _MOST_OPENSPIEL
-        evaluating = _OPENSPIEL * size if by_openspiel else evaluating
+    if opened.rules is None:
+        building += costs.walking * size
+    if evaluator != "spiel_cr" and size <= _MOST_OPENSPIEL:
+        evaluating = costs.openspiel * size or evaluating
     solving = math.inf if seconds is None else seconds
     if iterations is not None and costs.iterating:
         pace = _ITERATION + costs.iterating * size
@@ -137,24 +158,12 @@ def _text(seconds: float) -> str:
     return "?" if math.isnan(seconds) else f"{seconds:.2g} s"
 
 
-def _size(opened: Opened, form: str) -> float:
-    """Return the size of a form to which times are proportional."""
-    if form == SIMULATOR:
-        return 0.0
-    rules = phantom_rules(opened.rules) if form == PHANTOM else None
-    if rules is not None:
-        return sum(estimate_phantom_worlds(opened.game, rules, p) for p in (0, 1))
-    histories = _histories(opened.game)
-    return math.sqrt(histories) if form == PUBLIC_TREE else histories
-
-
-def _histories(game: pyspiel.Game) -> float:
-    return estimate.estimate_histories(game, seconds=_COUNTING)
-
-
 def _speed() -> float:
-    """Return how many times as long this machine takes as the reference machine."""
-    start = time.perf_counter()
+    """Return how many times as long this machine takes as the reference machine.
+
+    Processor time is measured, so other processes do not change the result.
+    """
+    start = time.thread_time()
     for _ in range(3):
         sum(number * number for number in range(100_000))
-    return (time.perf_counter() - start) / 3 / _LOOP
+    return (time.thread_time() - start) / 3 / _LOOP

@@ -1,4 +1,4 @@
-"""Drawings of small game trees. Need the extra `plots` (matplotlib)."""
+"""Drawings of small game trees."""
 
 import collections
 import itertools
@@ -66,7 +66,6 @@ def draw_tree(
       ValueError: If the game has more than 200 histories, the policy is not of this
         game, or the figure cannot be drawn.
     """
-    figures.check_installed()
     if path is not None:
         figures.check(path)
     try:

@@ -15,7 +15,6 @@ import spiel_cr
 from game_defs.bundled.holdem import strengths
 from spiel_cr.abstraction import gameshrink
 from spiel_cr.common import atomic
-from spiel_cr.evaluation import openspiel_evaluator
 from spiel_cr.evaluation.response_config import SearchConfig
 from spiel_cr.games.public_tree import public_tree_footprint
 from spiel_cr.games.public_tree.public_tree_loading import public_tree_game
@@ -83,19 +82,6 @@ def solve(
                 *(game, algorithm, goal), options=options, checkpoint=path, seed=seed
             )
             yield Measurement(series, result.nash_conv(), goal.seconds or 0.0)
-
-
-def game_value(
-    size: float, seed: int, *, game: str, algorithm: str, iterations: int
-) -> Iterator[Measurement]:
-    """Measure player 0's value of a solution, whose error is at most its NashConv."""
-    tree = spiel_cr.build_tree(game)
-    result = spiel_cr.solve(tree, algorithm, scaled(size, iterations))
-    evaluation = openspiel_evaluator.evaluate(tree.game, result.average_policy())
-    assert evaluation.game_value is not None
-    yield Measurement(
-        f"value by {algorithm}", evaluation.game_value, error=evaluation.nash_conv
-    )
 
 
 def gradients(
@@ -305,8 +291,8 @@ def responses(
         matches=scaled(size, matches, 4),
         seed=seed,
     )
-    found = [spiel_cr.best_response(game, policy, p, config) for p in range(2)]
-    value, error = (sum(getattr(r, name) for r in found) for name in _GAIN)
+    responses = [spiel_cr.best_response(game, policy, p, config) for p in range(2)]
+    value, error = (sum(getattr(r, name) for r in responses) for name in _GAIN)
     name, total = f"{method} against {policy}", 2 * (unit or 0)
     if unit is None:
         name, total = f"{name}, {game}", spiel_cr.nash_conv(game, policy)

@@ -53,21 +53,29 @@ def kuhn(
     yield Measurement(f"{name}: largest error", max(*errors, -alpha, alpha - 1 / 3))
 
 
+def value(
+    size: float, seed: int, *, game: str, algorithm: str, iterations: int
+) -> Iterator[Measurement]:
+    """Measure the value of a game, with the error that a solution leaves."""
+    result = spiel_cr.solve(game, algorithm, max(1, int(size * iterations)))
+    yield _value(f"value by {algorithm}", result)
+
+
+def _value(name: str, result: spiel_cr.Result) -> Measurement:
+    low, high = result.value_bounds()
+    return Measurement(name, (low + high) / 2, error=(high - low) / 2)
+
+
 def phantom(
     size: float, seed: int, *, game: str, iterations: int
 ) -> Iterator[Measurement]:
-    """Measure infosets, value and NashConv of uniform play of a phantom game.
-
-    The error of the value is half of the interval that the solution leaves.
-    """
+    """Measure infosets, value and NashConv of uniform play of a phantom game."""
     solved = phantom_game(game)
     infosets = sum(len(side.decisions) for side in solved.sides)
     yield Measurement(f"{game}: infosets (million)", infosets / 1e6)
     iterations = max(1, int(size * iterations))
     result = spiel_cr.solve(solved, "pcfr+", iterations, dtype="float32")
-    low, high = result.value_bounds()
-    error = (high - low) / 2
-    yield Measurement(f"{game}: value", (low + high) / 2, error=error)
+    yield _value(f"{game}: value", result)
     yield Measurement(f"{game}: uniform play", spiel_cr.nash_conv(game, "uniform"))
 
 

@@ -1,4 +1,4 @@
-"""What bots believed during a match, for the terminal and for the review."""
+"""Beliefs of bots during a match, for the terminal and for the review."""
 
 import pyspiel
 
@@ -51,9 +51,10 @@ def in_words(
       player: The player of the information states.
       numbers: Numbers by information state, or by name of a private state.
     """
-    key, own = state.information_state_string(beliefs.player), beliefs.own_range
+    key = state.information_state_string(beliefs.player)
+    infosets = beliefs.player_range
     labels = short_labels(list(numbers))
-    if families.is_drawn(state.get_game()) and (own is None or key in own):
+    if families.is_drawn(state.get_game()) and (infosets is None or key in infosets):
         labels = [families.holds_of(state, player, text) for text in numbers]
     pairs = zip(labels, numbers.values(), strict=True)
     return sorted(pairs, key=lambda pair: (-pair[1], pair[0]))
@@ -61,10 +62,10 @@ def in_words(
 
 def lines(state: pyspiel.State, beliefs: BotBeliefs) -> list[str]:
     """Return beliefs as lines of text."""
-    me, found = beliefs.player, []
+    me, texts = beliefs.player, []
     for title, player, numbers, form in (
         ("the opponent's range", 1 - me, beliefs.opponent_range, "{} {:.1%}"),
-        ("its own range", me, beliefs.own_range, "{} {:.1%}"),
+        ("its own range", me, beliefs.player_range, "{} {:.1%}"),
         (
             "its utility if the opponent holds",
             1 - me,
@@ -74,7 +75,7 @@ def lines(state: pyspiel.State, beliefs: BotBeliefs) -> list[str]:
     ):
         if numbers is not None:
             pairs = in_words(state, beliefs, player, numbers)
-            found.append(f"{title}: {', '.join(form.format(*pair) for pair in pairs)}")
+            texts.append(f"{title}: {', '.join(form.format(*pair) for pair in pairs)}")
     if beliefs.nash_conv is not None:
-        found.append(f"NashConv of its last subgame: {beliefs.nash_conv:.3g}")
-    return found
+        texts.append(f"NashConv of its last subgame: {beliefs.nash_conv:.3g}")
+    return texts

@@ -291,14 +291,16 @@ def _add_beliefs(
         earlier = [each for each in beliefs if len(each[0].history()) < length]
         decision["beliefs"] = None
         if earlier and earlier[-1][1].opponent_range is not None:
-            at, known = earlier[-1]
+            at, believed = earlier[-1]
             best: dict[str, float] = {}
-            numbers = known.opponent_range or {}
-            for held, share in bot_beliefs.in_words(at, known, person, numbers):
+            numbers = believed.opponent_range or {}
+            for held, share in bot_beliefs.in_words(at, believed, person, numbers):
                 best[held] = best.get(held, 0.0) + share
             true = families.draw(at, person).holds
             entries = _entries(list(best.items()), true)
-            decision["beliefs"] = entries | {"notes": bot_beliefs.lines(at, known)[1:]}
+            decision["beliefs"] = entries | {
+                "notes": bot_beliefs.lines(at, believed)[1:]
+            }
 
 
 def _infosets_above(tree: GameTree, player: int, at: list[np.ndarray]) -> set[int]:
@@ -382,8 +384,8 @@ def _entries(best: list[tuple[str, float]], true: str) -> Json:
     """Return the likeliest entries of a range, and the one that is true.
 
     Args:
-      best: What is held, and its probability, the likeliest first.
-      true: What is held in the match.
+      best: Private information and its probability, the likeliest first.
+      true: Private information that the player has in the match.
     """
     lines: list[Json] = [
         {"holds": held, "probability": round(share, 6), "true": held == true}

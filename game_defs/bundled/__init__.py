@@ -14,9 +14,9 @@ from game_defs.bundled.holdem import (
     batched_universal_poker,
     public_tree_of_universal_poker,
 )
-from game_defs.bundled.leduc_poker import public_tree_of_leduc_poker
 from game_defs.bundled.liars_dice import batched_liars_dice
 from game_defs.bundled.phantom_games import batched_dark_hex, batched_phantom_ttt
+from game_defs.leduc_poker import public_tree_of_leduc_poker
 
 __all__ = [
     "public_tree_of_leduc_poker",

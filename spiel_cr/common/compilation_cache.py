@@ -150,7 +150,7 @@ def mark(values: tuple[object, ...]) -> None:
 
 def _marker(values: tuple[object, ...]) -> Path | None:
     """Return the file that marks a run in the cache; None if there is no cache."""
-    if not (folder := jax.config.jax_compilation_cache_dir):
+    if not (folder := getattr(jax.config, _SETTINGS[0])):
         return None
     text = repr((jax.__version__, *values))
     return Path(folder) / f"{hashlib.sha256(text.encode()).hexdigest()[:24]}-run"

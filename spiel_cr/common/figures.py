@@ -6,7 +6,7 @@ import io
 import os
 import pathlib
 from collections.abc import Iterator
-from typing import Any, TextIO, TypeAlias
+from typing import Any, Literal, TextIO, TypeAlias
 
 from spiel_cr.common import atomic
 
@@ -56,24 +56,21 @@ def panels(
     size: tuple[float, float],
     columns: int = 1,
     rows: int = 1,
-    shared: bool = True,
+    sharey: Literal["all", "row", "none"] = "all",
 ) -> list[Axes]:
-    """Return panels in one figure, row by row; a row has a common vertical axis.
+    """Return panels in one figure, row by row.
 
     Args:
       size: Width and height of the figure in inches.
-      columns: Number of panels in a row.
-      rows: Number of rows.
-      shared: Whether the panels of a row have a common vertical axis.
+      columns: Number of panels side by side.
+      rows: Number of panels one below the other.
+      sharey: Panels that have a common vertical axis.
     """
     # Created without pyplot, which would change how a notebook displays other figures.
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=size, layout="constrained")
-    grid = figure.subplots(
-        rows, columns, sharey="row" if shared else "none", squeeze=False
-    )
-    axes = list(grid.flat)
+    axes = list(figure.subplots(rows, columns, sharey=sharey, squeeze=False).flat)
     for axis in axes:
         axis.grid(True, which="major", alpha=0.4)
     return axes

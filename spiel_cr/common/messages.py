@@ -46,7 +46,7 @@ def listening(wanted: bool | None = True) -> Iterator[None]:
 
 @contextlib.contextmanager
 def silent() -> Iterator[None]:
-    """Show no messages during a block that has a progress bar of its own."""
+    """Show no messages during a block with its own progress bar."""
     global _listens
     before, _listens = _listens, False
     try:

@@ -433,9 +433,9 @@ def _on_public_tree(
     sizes = [footprint.size_of(form, player) for player in range(2)]
     need = footprint.peak_bytes(form, np.float32)
     need += 8 * _VECTORS * sum(size.sequences for size in sizes)
-    what = f"a best response on the public-tree form of {policy.game}"
+    purpose = f"a best response on the public-tree form of {policy.game}"
     remedy = "choose ismcts, lbr or learned"
-    memory.check_need(what, need, memory_limit, remedy)
+    memory.check_need(purpose, need, memory_limit, remedy)
     sequence_form = form.sequence_form
     first, second = (
         normalised(decisions.num_actions, behaviour)

@@ -260,8 +260,8 @@ class OOSBot(PolicyPlayer):
         self.check_turn(state)
         infoset, _ = decision_of_bot(self._tree, state)
         other = self._solver.average_behaviour(1 - self._player)
-        known = opponent_range(self._tree, self._player, infoset, other)
-        return BotBeliefs(self._player, known)
+        probabilities = opponent_range(self._tree, self._player, infoset, other)
+        return BotBeliefs(self._player, probabilities)
 
     def _strategy(self, infoset: int) -> np.ndarray:
         compilations = mccfr.compilations()

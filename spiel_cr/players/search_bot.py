@@ -223,8 +223,8 @@ class SearchBot(PolicyPlayer):
         if not len(belief.states):
             return BotBeliefs(self._player, sampled=True)
         labels = belief.source.strings(belief.states, 1 - self._player)
-        known = distribution_of(labels, belief.weight)
-        return BotBeliefs(self._player, known, sampled=not belief.complete)
+        probabilities = distribution_of(labels, belief.weight)
+        return BotBeliefs(self._player, probabilities, sampled=not belief.complete)
 
     def _step(self, probabilities: np.ndarray, belief: _Belief) -> np.ndarray:
         """Return the mirror step from the blueprint's probabilities, float64 [A]."""

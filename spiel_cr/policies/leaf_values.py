@@ -79,7 +79,7 @@ def leaf_utilities(
     return values.reshape(count, value.k)
 
 
-class TreeValues(HistoryValues):
+class TreeLeafValues(HistoryValues):
     """Leaf values that are computed for all histories of a game tree at once."""
 
     _cache: tuple[GameTree, Sequence[np.ndarray]] | None = None
@@ -97,7 +97,7 @@ class TreeValues(HistoryValues):
         return self._cache[1][player][histories]
 
 
-class UniformValue(TreeValues):
+class UniformValue(TreeLeafValues):
     """Exact values if both players act uniformly at random from a history on.
 
     Available for game trees only, which contain all continuations.

@@ -225,8 +225,12 @@ def _draw(
     # Titles of games have up to two lines.
     height = rows * (0.75 * inches / columns + 2 * line * (len(games) > 1))
     height += line * math.ceil(len(labels) / ncols)
-    size, shared = (inches, height), len(panels) > 1
-    axes = figures.panels(size=size, columns=columns, rows=rows, shared=shared)
+    axes = figures.panels(
+        size=(inches, height),
+        columns=columns,
+        rows=rows,
+        sharey="row" if len(panels) > 1 else "none",
+    )
     for place, game in enumerate(games):
         axes_of_game = axes[place * len(panels) : (place + 1) * len(panels)]
         same = [run for run in runs if run.game == game]

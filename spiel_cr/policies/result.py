@@ -2,6 +2,8 @@
 
 import dataclasses
 import functools
+import pathlib
+import re
 from collections.abc import Mapping
 from typing import Any, NamedTuple, Protocol, cast
 
@@ -10,6 +12,7 @@ import pyspiel
 from open_spiel.python import policy as openspiel_policy
 
 from spiel_cr.common import atomic
+from spiel_cr.common.messages import number_text
 from spiel_cr.games.game_form import HasSequenceForm
 from spiel_cr.games.opening.game_checks import payoff_offset
 from spiel_cr.games.sequence_form import locking
@@ -17,9 +20,14 @@ from spiel_cr.games.sequence_form.layout import SequenceForm
 from spiel_cr.games.tree.tree import GameTree
 from spiel_cr.policies.behaviour_files import form_policy, save_behaviours
 from spiel_cr.policies.best_responses import behaviour_value, value_bounds
-from spiel_cr.policies.citations import bibtex
 from spiel_cr.policies.conversions import Behaviours
 from spiel_cr.policies.notebook import page_of
+
+# Works with the algorithms that use them; "*" means all, and "resolve" the function.
+_CITATIONS = pathlib.Path(__file__).with_name("citations.bib")
+_ALGORITHMS = re.compile(r",\n  algorithms = \{(.*)\}")
+# Users' own rules and settings are variants of this algorithm.
+_USUAL = "cfr"
 
 
 class CurvePoint(NamedTuple):
@@ -235,11 +243,13 @@ class Result:
         if self.trajectories:
             facts.append(("trajectories", f"{self.trajectories:,}"))
         if self.form is not None:
-            facts.append(("NashConv", f"{self.nash_conv():.3e}"))
+            facts.append(("NashConv", number_text(self.nash_conv(), ".3e")))
             if self.has_locks:
-                with_locks = f"{self.nash_conv_with_locks():.3e}"
+                with_locks = number_text(self.nash_conv_with_locks(), ".3e")
                 facts.append(("NashConv with locks", with_locks))
-            facts.append(("game value", f"{self.game_value():+.6f} (player 0)"))
+            facts.append(
+                ("game value", f"{number_text(self.game_value(), '+.6f')} (player 0)")
+            )
         spent = f"{self.seconds:.2f} s, compiling {self.compile_seconds:.1f} s"
         facts.append(("solving", spent))
         title = f"{self.algorithm} on {self.game}"
@@ -483,3 +493,24 @@ class Result:
         if self.table is not None:
             metadata["infosets"] = self.table.infosets
         return metadata
+
+
+def bibtex(algorithm: str, *, resolved: bool = False) -> str:
+    """Return the entries of an algorithm, and those of the software.
+
+    Args:
+      algorithm: Algorithm string; a name that is not one of spiel_cr's is treated as a
+        variant of CFR.
+      resolved: Whether the algorithm re-solved a game.
+    """
+    entries = {
+        _ALGORITHMS.sub("", entry): set(_ALGORITHMS.findall(entry)[0].split())
+        for entry in _CITATIONS.read_text("utf-8").strip().split("\n\n")
+    }
+    name = algorithm.partition("(")[0]
+    if not any(name in algorithms for algorithms in entries.values()):
+        name = _USUAL
+    names = {"*", name, *(["resolve"] if resolved else [])}
+    return "\n\n".join(
+        entry for entry, algorithms in entries.items() if algorithms & names
+    )

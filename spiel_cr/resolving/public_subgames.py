@@ -15,14 +15,16 @@ import jax
 import numpy as np
 import pyspiel
 
+from spiel_cr.abstraction.outcomes import deal_weights
+from spiel_cr.games.opening.game_checks import payoff_offset
 from spiel_cr.games.public_tree.game import PublicTreeGame
 from spiel_cr.games.public_tree.matrix_operators import make_operator
-from spiel_cr.policies.beliefs.bot_beliefs import BotBeliefs
+from spiel_cr.policies.beliefs.bot_beliefs import BotBeliefs, distribution_of
 from spiel_cr.policies.best_responses import infoset_values
 from spiel_cr.resolving.layer_subgames import or_ones
-from spiel_cr.resolving.public_beliefs import public_beliefs
 from spiel_cr.resolving.public_deals import BoardDeal, BoardDeals
 from spiel_cr.resolving.public_decomposition import (
+    PublicDecomposition,
     betting_kinds,
     decompose_public,
 )
@@ -241,7 +243,7 @@ class PublicSubgames:
             gap += float((weight - 1) @ best[: len(weight)])
         other_reach = self.game.reach_at(o, node, opponent.__getitem__)
         arguments = node, private_state, reach, other_reach, values, gap
-        return public_beliefs(self.decomposition, *arguments)
+        return _beliefs(self.decomposition, *arguments)
 
     def _strategy_at(self, memory: PublicMemory, node: int) -> np.ndarray:
         """Return the solution at a public node, or uniform, float64 [H, A]."""
@@ -319,3 +321,56 @@ class PublicSubgames:
             node_values[private_states] = values[begin : begin + len(private_states)]
             memory.opponent_values[node] = node_values
             begin += len(private_states)
+
+
+def _beliefs(
+    d: PublicDecomposition,
+    node: int,
+    private_state: int,
+    reach: np.ndarray,
+    other_reach: np.ndarray,
+    opponent_values: np.ndarray | None,
+    nash_conv: float,
+) -> BotBeliefs:
+    """Return the beliefs of i about a subgame: a public node and a board.
+
+    Args:
+      d: Layers of the game.
+      node: The public node, at which i acts.
+      private_state: Private state of i.
+      reach: i's reach of the node by its private state, float64 [H of i].
+      other_reach: o's reach by its private state, float64 [H of o].
+      opponent_values: o's counterfactual values by private state, float64 [H of o].
+        None: the subgame is the complete game.
+      nash_conv: NashConv of the solution, weighted by the reach of chance and i.
+    """
+    game, i, o = d.game, d.player, 1 - d.player
+    round_ = int(game.betting.round[node])
+    labels = d.boards[round_]
+    held = np.arange(len(reach)) == private_state
+    kept, other_kept = (np.flatnonzero(labels[p] == labels[i][held]) for p in (i, o))
+    names, other_names = (
+        [game.reader.name(p, round_, k) for k in states.tolist()]
+        for p, states in ((i, kept), (o, other_kept))
+    )
+    likely = deal_weights(game, o, round_, held.astype(float))[other_kept]
+    if (likely * other_reach[other_kept]).any():
+        likely = likely * other_reach[other_kept]
+    everything = np.ones(len(other_reach))
+    dealt = deal_weights(game, i, round_, everything)[kept]
+    weight, values = dealt * or_ones(reach[kept]), None
+    if opponent_values is not None:
+        nash_conv /= float(weight.sum())
+        divisor = deal_weights(game, o, round_, reach)[other_kept]
+        reached, offset = divisor > 0, payoff_offset(game.game)
+        if reached.any():
+            numbers = offset - opponent_values[other_kept][reached] / divisor[reached]
+            reached_names = np.array(other_names)[reached].tolist()
+            values = dict(zip(reached_names, numbers.tolist(), strict=True))
+    return BotBeliefs(
+        i,
+        distribution_of(other_names, likely),
+        distribution_of(names, weight),
+        values,
+        nash_conv,
+    )

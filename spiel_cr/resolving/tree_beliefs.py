@@ -61,7 +61,7 @@ def subgame_beliefs(
     reach = reach_from_behaviour(d.decisions, behaviour)[histories.sequence[i][at]]
     weight = histories.chance[at] * or_ones(reach)
     keys = d.tree.infosets[i].keys
-    own = distribution_of([keys[k] for k in infosets[inside]], weight)
+    player_range = distribution_of([keys[k] for k in infosets[inside]], weight)
     values = None
     if opponent_values is not None:
         if nash_conv is not None:
@@ -77,7 +77,7 @@ def subgame_beliefs(
                 for label, total in sums_of(labels, weight).items()
                 if total > 0
             }
-    return BotBeliefs(i, None, own, values, nash_conv)
+    return BotBeliefs(i, None, player_range, values, nash_conv)
 
 
 def _strings(tree: GameTree, histories: np.ndarray, player: int) -> list[str]:

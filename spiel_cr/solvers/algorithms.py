@@ -123,7 +123,10 @@ _BUILT = (TREE, PUBLIC_TREE, PHANTOM)
 CFR = Family(
     "full-width",
     cfr.PRESETS,
-    dict.fromkeys(_BUILT, tabular_makers.full_width),
+    {
+        **dict.fromkeys(_BUILT, tabular_makers.full_width),
+        PUBLIC_TREE: tabular_makers.full_width_in_public,
+    },
     {SIMULATOR: _FULL_WIDTH},
 )
 MCCFR = Family(

@@ -233,7 +233,9 @@ _WITH_RAKE = (
     "(form='public-tree'), or leave rake out"
 )
 # Builders of forms other than the tree; if building a tree fails, one of them may run.
-_BUILDERS: Mapping[str, Callable[[Opened, GameOptions, bool], RepresentedGame]] = {
+_BUILDERS: Mapping[
+    str, Callable[[Opened, GameOptions, bool | None], RepresentedGame]
+] = {
     PHANTOM: _phantom,
     PUBLIC_TREE: _public_tree,
     SIMULATOR: lambda opened, *_: SimulatedGame(opened.game),

@@ -6,6 +6,7 @@ import math
 import sys
 import time
 from collections.abc import Iterator
+from typing import Any
 
 from absl import logging
 
@@ -227,7 +228,7 @@ def drive(
             return True
         return solver.iterations > start and seconds_left() <= 0
 
-    options = {
+    options: dict[str, Any] = {
         "total": None if most == MOST_ITERATIONS else most,
         "desc": solver.name,
         "progress": False if solver.in_one_step else progress,

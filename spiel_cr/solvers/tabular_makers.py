@@ -11,6 +11,7 @@ from spiel_cr.games.sequence_form import forced
 from spiel_cr.games.tree.tree import GameTree
 from spiel_cr.policies.result import SolvedForm
 from spiel_cr.solvers import footprint, lp
+from spiel_cr.solvers.cfr import board_solver as boards
 from spiel_cr.solvers.cfr import bucket_labels, cfr
 from spiel_cr.solvers.cfr.solver import Solver
 from spiel_cr.solvers.first_order import solvers as methods
@@ -27,6 +28,21 @@ def full_width(represented: HasSequenceForm, task: Task) -> IterativeSolver:
     return full_width_solver(
         solved, task.algorithm.config, dtype=task.kind, buckets=_labels(solved, task)
     )
+
+
+def full_width_in_public(represented: PublicTreeGame, task: Task) -> IterativeSolver:
+    """Make a full-width CFR solver for a public tree; see `Maker`."""
+    config = task.algorithm.config
+    if not boards.supports(config) or task.options.buckets is not None:
+        return full_width(represented, task)
+    solved = _solved_form(represented, task)
+    solver = boards.make_solver(
+        represented, solved.sequence_form, config=config, dtype=task.kind
+    )
+    if solver is None:
+        return full_width(represented, task)
+    solver.solved = solved
+    return solver
 
 
 def full_width_solver(

@@ -26,8 +26,9 @@ def phases(game="leduc_poker", form="tree", marker=(), **options):
 
 
 def test_sizes_scale_the_phases():
-    leduc, costs = phases(iterations=1000), time_estimate._COSTS["tree"]
-    assert leduc.evaluating == pytest.approx(LEDUC * time_estimate._OPENSPIEL, rel=0.01)
+    costs = time_estimate._COSTS["tree"]
+    leduc = phases(iterations=1000)
+    assert leduc.evaluating == pytest.approx(LEDUC * costs.openspiel, rel=0.01)
     assert leduc.compiling == 8 * costs.compiling
     larger = phases("liars_dice", iterations=1000)
     assert larger.solving > leduc.solving and larger.evaluating > leduc.evaluating
@@ -77,7 +78,7 @@ def test_long_work_only_is_announced(capsys, monkeypatch):
         "solve --game leduc_poker --algorithm cfr+ --seconds 30",
         "resolve --game leduc_poker --iterations 100000",
         "compare --game kuhn_poker --algorithms cfr+;openspiel-cfr --out OUT",
-        "exploit --game kuhn_poker --policy uniform --minutes 1",
+        "exploit --game kuhn_poker --policy resolving(iterations=9) --minutes 1",
         "spot --board 5c9dJs2h3c --pot 10 --stack 15 --bets pot --seconds 30",
     ],
 )

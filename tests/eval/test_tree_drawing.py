@@ -12,8 +12,6 @@ from spiel_cr.eval.inspection import tree_drawing
 from tests.support import games
 from tests.support.commands import refused, report
 
-pytest.importorskip("matplotlib")
-
 # Bob sees Ann's move, and not the state.
 _EFG = """EFG 2 R "Signals" { "Ann" "Bob" }
 ""

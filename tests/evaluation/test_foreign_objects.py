@@ -57,12 +57,12 @@ def _nash_conv(game, who):
 
 
 def _best_response(game, who):
-    return spiel_cr.best_response(game, who, 0, _quick(game, who)).value
+    return spiel_cr.best_response(game, who, 0, _quick(game)).value
 
 
-def _quick(game, who):
-    """Settings of a short search, instead of the default of 1000 matches."""
-    if game != SIMULATED and not (game == PUBLIC and hasattr(who, "moves")):
+def _quick(game):
+    """How a response is searched where there is no tree."""
+    if game != SIMULATED:
         return None
     search = SearchConfig(simulations=2)
     return spiel_cr.ResponseConfig(

@@ -107,9 +107,7 @@ KINDS = {
 
 def _best_response(game, policy, limit):
     config = None
-    # By default, 1000 matches would be played where there is no game tree.
-    public_tree = game == SETTINGS["public-tree"].game
-    if game == SETTINGS["simulated"].game or (public_tree and hasattr(policy, "moves")):
+    if game == SETTINGS["simulated"].game:
         search = SearchConfig(simulations=2)
         config = spiel_cr.ResponseConfig(
             "ismcts", matches=2, search=search, max_histories=8, particles=8

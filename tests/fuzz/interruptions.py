@@ -87,13 +87,6 @@ COMMANDS = {
     "info": "info GAME --cache=DIR/k",
     "study": "study kuhn --size=0.01",
 }
-# Options of the quick trials that make the work of a command shorter.
-_SHORTER = {
-    "patient": ("--iterations=700000", "--iterations=100000"),
-    "evaluate": ("iterations=100", "iterations=30"),
-    "deep": ("--iterations=40", "--iterations=8"),
-    "self-play": ("layers=1)", "layers=1,episodes=64,epochs=1,minibatches=1)"),
-}
 # What happens to it, and how it may end: kill -9; SIGTERM, to its workers, too; Ctrl-C
 # and a terminal that is closed, as all processes of the terminal hear of them; Ctrl-C
 # twice; files that cannot grow; a disk that is full, or read-only from the beginning; a
@@ -246,7 +239,7 @@ class Harness:
 
         Args:
           folder: for its files.
-          quick: commands are shorter, and none is run for its duration alone.
+          quick: nothing is run for its duration alone.
         """
         self._folder, self._quick = folder, quick
         self._baselines: dict[str, Baseline] = {}
@@ -254,8 +247,6 @@ class Harness:
 
     def words(self, command: str, folder: pathlib.Path) -> list[str]:
         line = COMMANDS[command]
-        if self._quick and command in _SHORTER:
-            line = line.replace(*_SHORTER[command])
         for name, text in (("SOLVE", _SOLVE), ("GAME", KUHN), ("LEDUC", _LEDUC)):
             line = line.replace(name, text)
         return [*line.replace("DIR", str(folder)).split(), "--json"]
@@ -369,15 +360,9 @@ class Harness:
         return "+".join(sorted(str(one.code) for one in ended))
 
     def _again(self, command: str, folder: pathlib.Path, true: Baseline) -> None:
-        """Gives the command once more: it goes on to the results of the other.
-
-        The quick way goes on without workers.
-        """
+        """Gives the command once more: it goes on to the results of the other."""
         lines = journals(folder)
-        words = self.words(command, folder)
-        if self._quick:
-            words = [word.replace("--workers=2", "--workers=0") for word in words]
-        again = Process(words).end()
+        again = Process(self.words(command, folder)).end()
         assert again.code == 0, again.err
         found = again.results(folder)
         assert found == true.results, (found, true.results)

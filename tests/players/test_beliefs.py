@@ -179,7 +179,7 @@ def test_ranges_and_values_of_a_resolving_bot(name, player):
         assert beliefs.player == player
         same(beliefs.opponent_range, theirs)
         if mine is not None:
-            same(beliefs.own_range, mine)
+            same(beliefs.player_range, mine)
     reach = collections.defaultdict(float)
     for state, chance, both in enumerated(tree.game, policies):
         if state.current_player() == player:
@@ -299,8 +299,8 @@ def test_beliefs_of_players_with_a_blueprint(player):
         beliefs = look.beliefs(states[key])
         same(beliefs.opponent_range, theirs)
         assert not beliefs.sampled
-        if beliefs.own_range is not None and mine is not None:
-            same(beliefs.own_range, mine)
+        if beliefs.player_range is not None and mine is not None:
+            same(beliefs.player_range, mine)
             assert 0 <= beliefs.nash_conv < 1
             complete += 1
         of_search = search.beliefs(states[key])
@@ -339,7 +339,7 @@ def test_the_public_tree_form_has_the_same_beliefs():
         for state in decisions_of(tree, player).values():
             expected, beliefs = by_tree.beliefs(state), by_nodes.beliefs(state)
             label = names[game.finder.of_state(state)]
-            for field in ("opponent_range", "own_range", "counterfactual_values"):
+            for field in ("opponent_range", "player_range", "counterfactual_values"):
                 wanted, numbers = getattr(expected, field), getattr(beliefs, field)
                 assert (wanted is None) == (numbers is None)
                 for key, number in (wanted or {}).items():
@@ -358,7 +358,7 @@ def test_sampled_solves_have_no_range_of_the_opponent():
     bot = ResolvingBot(tree, 0, config)
     beliefs = bot.beliefs(next(iter(decisions_of(tree, 0).values())))
     assert beliefs.opponent_range is beliefs.nash_conv is None
-    assert sum(beliefs.own_range.values()) == pytest.approx(1)
+    assert sum(beliefs.player_range.values()) == pytest.approx(1)
 
 
 def test_values_have_the_units_of_the_game(tmp_path):

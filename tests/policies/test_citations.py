@@ -5,8 +5,8 @@ import re
 import pytest
 
 import spiel_cr
-from spiel_cr.policies import citations
-from spiel_cr.policies.citations import bibtex
+from spiel_cr.policies import result as result_module
+from spiel_cr.policies.result import bibtex
 from spiel_cr.solvers.algorithms import ALGORITHMS
 from tests.project import pages
 
@@ -35,7 +35,7 @@ def test_every_algorithm_has_its_papers(name):
 
 def test_entries_agree_with_the_bibliography():
     """Keys, titles and years; every field is in braces that are closed."""
-    text = citations._FILE.read_text("utf-8")
+    text = result_module._CITATIONS.read_text("utf-8")
     entries = re.findall(r"^@\w+\{(\w+),\n(.*?)\n\}$", text, re.M | re.S)
     assert len(entries) == text.count("@") > 25
     for key, body in entries:

@@ -2,9 +2,11 @@
 
 A comment on the line before a block, which readers do not see, shortens the block for
 tests: `<!-- tests: 600 as 5; a as b -->` replaces these words. Commands are in blocks
-of the kind "sh", or follow "$ " in blocks that also show their output. A comment
-`<!-- tests before: NAME -->` names a preparation that the blocks of a page need (see
-`test_blocks.py`). The front matter of a page declares its kind: `kind: how-to`.
+of the kind "sh", or follow "$ " in blocks that also show their output. Blocks of the
+kind "py" need libraries that are not installed here; other tests run them, if possible.
+A comment `<!-- tests before: NAME -->` names a preparation that the blocks of a page
+need (see `test_blocks.py`). The front matter of a page declares its kind: `kind:
+how-to`.
 """
 
 import pathlib
@@ -42,7 +44,7 @@ class Block(NamedTuple):
     Attributes:
       page: where it stands.
       line: the number of its first line there.
-      kind: "python", "sh" or "" for what programs printed.
+      kind: "python", "py", "sh" or "" for what programs printed.
       text: as people read it.
       short: as tests run it.
     """

@@ -55,11 +55,11 @@ _INLINE = re.compile(r"`(spiel-cr [^`\n]* --game [^`\n]*)`")
 def test_pages_are_read():
     """There are as many blocks as fences, of kinds that are known."""
     for page in pages.PAGES:
-        kinds = [list(pages.blocks(page, kind)) for kind in ("python", "sh", "")]
+        kinds = [list(pages.blocks(page, kind)) for kind in ("python", "py", "sh", "")]
         fences = re.findall(r"^```", page.read_text("utf-8"), re.MULTILINE)
         count = len(list(itertools.chain(*kinds)))
         assert 2 * count == len(fences), pages.name_of(page)
-        for block in kinds[2]:
+        for block in kinds[3]:
             assert not _COMMAND.search(block.text), block.line
         assert all(block.text.strip() for block in itertools.chain(*kinds))
 

@@ -69,9 +69,11 @@ def matrix_game(
         )
     if not np.isfinite(matrix).all():
         raise ValueError("payoffs: some are not finite; give finite numbers")
-    given = {"row_names": row_names, "column_names": column_names}
+    label_lists = {"row_names": row_names, "column_names": column_names}
     names = []
-    for (argument, labels), count in zip(given.items(), matrix.shape, strict=True):
+    for (argument, labels), count in zip(
+        label_lists.items(), matrix.shape, strict=True
+    ):
         labels = labels or [str(k + 1) for k in range(count)]
         if len(labels) != count:
             raise ValueError(

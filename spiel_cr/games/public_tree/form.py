@@ -48,7 +48,8 @@ from spiel_cr.games.sequence_form.treeplex import Slices
 
 # Up to this number, entries are faster one by one than as products of matrices.
 _FEW_PAYOFFS = 200_000
-_ROUNDING = 16 * float(np.finfo(np.float64).eps)
+# Rounding error of sums of payoffs, relative to the sum of their absolute values.
+ROUNDING = 16 * float(np.finfo(np.float64).eps)
 
 
 def build_sequence_form(
@@ -345,7 +346,7 @@ def _level(
             rows = np.flatnonzero((further[sequence] >= 0) & legal.reshape(-1))
             into[r].append(slices_of(block.start + rows * hands, hands))
             taken[r].append(slices_of(further[sequence[rows]], hands))
-        small = _ROUNDING * scale[None]
+        small = ROUNDING * scale[None]
         even = legal / legal.sum(axis=0)
         if legal.all():
             uniform.append(typed(np.full((block.num_actions, 1), 1 / len(legal))))

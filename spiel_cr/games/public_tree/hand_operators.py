@@ -84,7 +84,7 @@ class PublicTreeSums(NamedTuple):
         return float(max(some.max(initial=0) for some in sums or [values]))
 
 
-class Boards(NamedTuple):
+class HandSums(NamedTuple):
     """Hands of both players on each board.
 
     Attributes:
@@ -97,7 +97,7 @@ class Boards(NamedTuple):
         int32 [K, 2 + 2c, n], prefix sums over all hands, then over those with each
         card, first of weaker hands, then of hands that are not stronger; at a fold
         int32 [K, c, n], the columns of the cards.
-      twin: At a fold, the opponent's private state with the same two cards, which are
+      twin: For folds, the opponent's private state with the same two cards, which are
         subtracted twice, int32 [K, n], and its weight, float [K, n]; 0 if the opponent
         has no such hand. At a showdown, both tie, and this is None.
     """
@@ -121,7 +121,7 @@ class HandOperator(MatrixOperator):
       showdown: Whether strengths are compared.
     """
 
-    boards: Boards
+    boards: HandSums
     private_states: PublicTreeSums
     num_cards: int = dataclasses.field(metadata={"static": True})
     showdown: bool = dataclasses.field(metadata={"static": True})
@@ -148,7 +148,7 @@ class HandOperator(MatrixOperator):
         return self.private_states.largest((weight.T * np.array(heaviest)).T.ravel())
 
 
-def _folds(x: jax.Array, num_cards: int, board: Boards) -> jax.Array:
+def _folds(x: jax.Array, num_cards: int, board: HandSums) -> jax.Array:
     """Return the values of the player's hands on a board, float [n, L].
 
     Args:
@@ -166,7 +166,7 @@ def _folds(x: jax.Array, num_cards: int, board: Boards) -> jax.Array:
     return values * board.weight[:, None]
 
 
-def _showdowns(x: jax.Array, num_cards: int, board: Boards) -> jax.Array:
+def _showdowns(x: jax.Array, num_cards: int, board: HandSums) -> jax.Array:
     """Return the values of the player's hands on a board; see `_folds`."""
 
     def add_row(total: jax.Array, row: Any) -> tuple[jax.Array, jax.Array]:
@@ -201,14 +201,10 @@ def make_hand_operator(matrix: HandMatrix, player: int) -> HandOperator | None:
         return None
     if any(side.cards.shape[1] not in (1, 2) for side in (hands, opponent)):
         return None
-    keys = _keys(hands, opponent)
-    if keys is None:
+    pairs = same_hands(hands, opponent, showdown=matrix.showdown)
+    if pairs is None:
         return None
-    _, same, others = np.intersect1d(*keys, True, True)
-    if hands.cards.shape[1] == 1 or opponent.cards.shape[1] == 1:
-        same = others = same[:0]  # Only hands of two cards are subtracted twice.
-    if matrix.showdown and (hands.strength[same] != opponent.strength[others]).any():
-        return None
+    same, others = pairs
     order, slot = _order(hands, opponent), number_within(hands.board)
     shape = 1 + int(hands.board.max()), 1 + int(slot.max())
     weight, twin_weight = np.zeros(shape), np.zeros(shape)
@@ -220,7 +216,7 @@ def make_hand_operator(matrix: HandMatrix, player: int) -> HandOperator | None:
     sums = order.below if matrix.showdown else order.held
     places = np.zeros((shape[0], sums.shape[1], shape[1]), np.int32)
     places[hands.board, :, slot] = sums
-    boards = Boards(
+    boards = HandSums(
         typed(order.private_state),
         typed(order.weight),
         typed(weight),
@@ -237,10 +233,10 @@ class _Order(NamedTuple):
     """The opponent's hands by column, and the places of the sums for the player's.
 
     Attributes:
-      private_state, weight: As in `Boards`.
+      private_state, weight: As in `HandSums`.
       num_cards: Number of columns that belong to cards.
       held: Columns of the cards of each of the player's n hands, int64 [n, c].
-      below: Places of its prefix sums at a showdown, see `Boards`, int64 [n, 2 + 2c].
+      below: Places of its prefix sums at a showdown, see `HandSums`, int64 [n, 2 + 2c].
     """
 
     private_state: np.ndarray
@@ -326,23 +322,32 @@ def _on_shared_boards(
     )
 
 
-def _keys(player_hands: BoardHands, opponent: BoardHands) -> list[np.ndarray] | None:
-    """Return for each player int64 [hands], a number for each board and set of cards.
+def same_hands(
+    hands: BoardHands, opponent: BoardHands, *, showdown: bool
+) -> tuple[np.ndarray, np.ndarray] | None:
+    """Return the places of two cards that both players can hold on the same board.
 
-    None if a hand holds a card twice, or a hand of two cards is listed twice.
+    Returns:
+      Indices of the player's hands and of the opponent's; or None if a hand holds a
+      card twice or is listed twice, or if the players' strengths differ at a showdown.
     """
     keys = []
-    for hands in (player_hands, opponent):
-        cards = np.sort(hands.cards.astype(np.int64), axis=1)
+    for side in (hands, opponent):
+        cards = np.sort(side.cards.astype(np.int64), axis=1)
         if (cards[:, 1:] == cards[:, :-1]).any() or (cards < 0).any():
             return None
-        key = hands.board.astype(np.int64)
+        key = side.board.astype(np.int64)
         for column in cards.T:
             key = key << 8 | column
         if len(np.unique(key)) < len(key):
             return None
         keys.append(key)
-    return keys
+    _, same, others = np.intersect1d(keys[0], keys[1], True, True)
+    if hands.cards.shape[1] == 1 or opponent.cards.shape[1] == 1:
+        same = others = same[:0]  # They share at most one card.
+    if showdown and (hands.strength[same] != opponent.strength[others]).any():
+        return None
+    return same, others
 
 
 def _private_state_sums(

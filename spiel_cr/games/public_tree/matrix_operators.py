@@ -34,7 +34,7 @@ def make_operator(matrix: PayoffMatrix, player: int) -> MatrixOperator:
       matrix: The payoff matrix.
       player: The player whose leaf values the operator computes, 0 or 1.
     """
-    if isinstance(matrix, HandMatrix) and _has_many_hands(matrix):
+    if isinstance(matrix, HandMatrix) and has_many_hands(matrix):
         operator = make_hand_operator(matrix, player)
         if operator is not None:
             return operator
@@ -74,7 +74,7 @@ def _exponent(values: np.ndarray) -> int:
     return int(np.frexp(np.abs(values).max(initial=0))[1])
 
 
-def _has_many_hands(matrix: HandMatrix) -> bool:
+def has_many_hands(matrix: HandMatrix) -> bool:
     """Return whether pairs of hands are too many to be listed."""
     counts = [np.bincount(hands.board) for hands in matrix.hands]
     size = min(map(len, counts))

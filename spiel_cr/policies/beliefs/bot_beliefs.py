@@ -1,4 +1,4 @@
-"""What a re-solving or search bot believes at one of its decisions."""
+"""Beliefs of a re-solving or search bot at one of its decisions."""
 
 import dataclasses
 import re
@@ -24,7 +24,7 @@ class BotBeliefs:
         solves, or of the blueprint if the bot has one. If that strategy never leads to
         the decision, the opponent is assumed to play uniformly. None: the game has no
         information states of players that do not act, or the solver samples.
-      own_range: Probability of each of the bot's own information states at the public
+      player_range: Probability of each of the bot's information states at the public
         state, proportional to the reach of chance and of the bot: the view of an
         observer who knows the bot's strategy and the public actions. None: the bot does
         not use public states.
@@ -43,7 +43,7 @@ class BotBeliefs:
 
     player: int
     opponent_range: dict[str, float] | None = None
-    own_range: dict[str, float] | None = None
+    player_range: dict[str, float] | None = None
     counterfactual_values: dict[str, float] | None = None
     nash_conv: float | None = None
     sampled: bool = False
@@ -53,7 +53,7 @@ class BotBeliefs:
         lines = [f"beliefs of player {self.player}, values in its utility"]
         for title, numbers in (
             ("opponent's range", self.opponent_range),
-            ("own range", self.own_range),
+            ("own range", self.player_range),
             ("counterfactual values", self.counterfactual_values),
         ):
             lines.append(f"{title}: {'not available' if numbers is None else ''}")

@@ -37,7 +37,7 @@ from spiel_cr.policies.conversions import (
     reach_from_behaviour,
     uniform_behaviour,
 )
-from spiel_cr.policies.leaf_values import TreeValues
+from spiel_cr.policies.leaf_values import TreeLeafValues
 from spiel_cr.policies.policy_adapters import as_policy
 from spiel_cr.policies.queries import query
 
@@ -76,7 +76,7 @@ def blueprint_behaviour(
     return first, second
 
 
-class Continuations(TreeValues):
+class Continuations(TreeLeafValues):
     """Leaf values: i follows its blueprint, and o one of k continuation strategies.
 
     Attributes:

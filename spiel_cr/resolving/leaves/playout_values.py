@@ -15,11 +15,11 @@ from spiel_cr.common.checks import check_iterations
 from spiel_cr.common.draws import BELOW_ONE
 from spiel_cr.games.tree.tree import GameTree
 from spiel_cr.policies.conversions import move_probabilities, uniform_behaviour
-from spiel_cr.policies.leaf_values import TreeValues
+from spiel_cr.policies.leaf_values import TreeLeafValues
 from spiel_cr.resolving.leaves.continuations import Strategies, blueprint_behaviour
 
 
-class PlayoutValue(TreeValues):
+class PlayoutValue(TreeLeafValues):
     """Mean utility of playouts that start at each history; for game trees only.
 
     Playouts of one history are independent of each other. Playouts of two histories are

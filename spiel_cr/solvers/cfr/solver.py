@@ -10,7 +10,6 @@ from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 
 from spiel_cr.common import interrupts, memory
@@ -210,6 +209,8 @@ class Solver(IterativeSolver):
     solved: SolvedForm | None = None
     seed: int | None = None
     trajectories_per_iteration: int = 0
+    # Whether the device may use the arrays of the first state without a copy.
+    _shares_memory = True
 
     def __init__(
         self,
@@ -258,7 +259,8 @@ class Solver(IterativeSolver):
         # The device may use numpy arrays without a copy, so these must be copied before
         # a compiled function overwrites them.
         leaves = jax.tree.leaves(state)
-        self._lent = any(isinstance(leaf, np.ndarray) for leaf in leaves)
+        numpy = any(isinstance(leaf, np.ndarray) for leaf in leaves)
+        self._lent = self._shares_memory and numpy
         self.compile_seconds += self._advance(0)
 
     @property
@@ -557,7 +559,7 @@ class Solver(IterativeSolver):
         with precision(self.dtype):
             state = self._state
             if self._functions.consumes and self._lent:
-                state = jax.tree.map(jnp.copy, state)
+                state = jax.tree.map(lambda leaf: leaf.copy(), state)
             # The function deletes the arrays that it consumes, so it must not be
             # interrupted before its result has replaced them.
             with interrupts.Steps() as steps, steps.step():

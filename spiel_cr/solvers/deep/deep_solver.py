@@ -186,9 +186,9 @@ class DeepSolver(Training):
                 ),
             )
         if self._fitted is None or self._fitted[0] != self.iterations:
-            known = self.knowledge
+            inputs = self.knowledge
             shape = PerceptronShape(
-                known.num_features, known.num_actions, config.hidden, config.layers
+                inputs.num_features, inputs.num_actions, config.hidden, config.layers
             )
             fitted = [one.fit() for one in self._strategies]
             average = Networks.single(shape, config.features, fitted)

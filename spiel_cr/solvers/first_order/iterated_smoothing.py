@@ -149,9 +149,9 @@ def step(problem: SmoothedProblem, state: SmoothingState) -> SmoothingState:
     )
     # A smaller ε would be below rounding errors.
     goal = jnp.maximum(state.goal / math.e, jnp.finfo(size.dtype).eps)
-    strategies = tuple(map(strategy_of, problem.trees, done.reach))
+    first_centre, second_centre = map(strategy_of, problem.trees, done.reach)
     restarted = done._replace(
-        centre=strategies,
+        centre=(first_centre, second_centre),
         centre_reach=done.reach,
         centre_gradients=done.gradients,
         goal=goal,

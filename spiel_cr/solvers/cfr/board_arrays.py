@@ -1,0 +1,506 @@
+"""Arrays of a hold'em game for the compiled functions of `board_iteration`.
+
+For the shapes see there.
+"""
+
+import dataclasses
+import functools
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from spiel_cr.common.arrays import joint_components, ranges
+from spiel_cr.games.public_tree.form import ROUNDING, absolute_row_sums
+from spiel_cr.games.public_tree.game import PublicTreeGame
+from spiel_cr.games.public_tree.hand_operators import same_hands
+from spiel_cr.games.public_tree.matrix_operators import has_many_hands, in_units
+from spiel_cr.games.public_tree.payoff_matrices import HandMatrix
+from spiel_cr.games.public_tree.public_nodes import ancestors
+from spiel_cr.games.public_tree.public_terms import public_form
+from spiel_cr.solvers.cfr.board_iteration import MOST_CARDS, BoardSide, BoardTree
+
+
+class BoardGame(NamedTuple):
+    """A game for the compiled functions.
+
+    Attributes:
+      boards: The boards.
+      sides: Both players' decisions, private states and hands, without locks.
+      sequences: Logical number of the first sequence of each decision, for each player
+        int64 [D].
+      sizes: Number of positions of each player.
+      exponent: Exponent of the scale: stakes are divided by 2^exponent.
+    """
+
+    boards: BoardTree
+    sides: tuple[BoardSide, BoardSide]
+    sequences: tuple[np.ndarray, np.ndarray]
+    sizes: tuple[int, int]
+    exponent: int
+
+
+class _Rounds(NamedTuple):
+    """Boards of each round.
+
+    Attributes:
+      board: Board of each private state in its round, for each round and player.
+      above: Board of the round before of each board, for each round.
+      of_matrix: Board of the round of each board of a matrix, by matrix.
+    """
+
+    board: list[tuple[np.ndarray, np.ndarray]]
+    above: list[np.ndarray]
+    of_matrix: dict[int, np.ndarray]
+
+
+class _Terms(NamedTuple):
+    """Terms of leaf values, with matrices in the order of rounds.
+
+    Attributes:
+      sequences: Public sequences of each player, int32 [T].
+      matrix: Matrix of each term, int64 [T].
+      round: Round of each term, int64 [T].
+      stake: Player 0's stake at showdowns and its utility at folds, float64 [T].
+    """
+
+    sequences: tuple[np.ndarray, np.ndarray]
+    matrix: np.ndarray
+    round: np.ndarray
+    stake: np.ndarray
+
+
+def board_game(game: PublicTreeGame, dtype: np.dtype) -> BoardGame | None:
+    """Build the arrays of a game.
+
+    Returns:
+      The arrays, or None if the compiled functions do not support the game, or have no
+      advantage: its private states must be pairs of cards, board by board, without
+      rake.
+    """
+    matrices = list(game.payoff_matrices)
+    if game.rake is not None:
+        return None
+    if not any(isinstance(m, HandMatrix) and has_many_hands(m) for m in matrices):
+        return None
+    if not all(isinstance(m, HandMatrix) and _is_supported(m) for m in matrices):
+        return None
+    rounds = _rounds_of(game)
+    if rounds is None:
+        return None
+    by_round = sorted(range(len(matrices)), key=lambda k: matrices[k].round)
+    scaled = [in_units(matrices[k]) for k in by_round]
+    hands: list[Any] = [matrix for matrix, _ in scaled]
+    number = np.argsort(by_round)[game.terms.matrix]
+    stake = np.ldexp(game.terms.stake, np.array([e for _, e in scaled])[number])
+    exponent = int(np.frexp(np.abs(stake).max(initial=0))[1])
+    sides, by_sequence = public_form(game.betting, game.terms)
+    round_of = np.array([matrix.round for matrix in hands])
+    terms = _Terms(
+        by_sequence.sequences, number, round_of[number], np.ldexp(stake, -exponent)
+    )
+    boards, order = _boards(game, rounds, hands, by_round)
+    arranged = [_hands(matrix, some) for matrix, some in zip(hands, order, strict=True)]
+    builders = [
+        _SideBuilder(game, rounds, p, sides[p], terms, _rows_of(sides, terms, game))
+        for p in range(2)
+    ]
+    first, second = (
+        b.side(hands, [pair[b.player] for pair in arranged], dtype) for b in builders
+    )
+    sizes = builders[0].num_positions, builders[1].num_positions
+    sequences = builders[0].first_sequences, builders[1].first_sequences
+    return BoardGame(boards, (first, second), sequences, sizes, exponent)
+
+
+def _is_supported(matrix: HandMatrix) -> bool:
+    """Return whether hands are pairs of cards whose strengths the players share."""
+    both = matrix.hands
+    if any(side.cards.shape[1] != 2 for side in both):
+        return False
+    if len(np.unique(np.concatenate([side.cards for side in both]))) > MOST_CARDS:
+        return False
+    return same_hands(*both, showdown=matrix.showdown) is not None
+
+
+def _rounds_of(game: PublicTreeGame) -> _Rounds | None:
+    """Find the boards of each round; None if states of a board are not consecutive.
+
+    Private states are on one board if they are connected by the boards of matrices.
+    """
+    rounds = _Rounds([], [], {})
+    for r in range(game.num_rounds):
+        sizes = [len(game.parents[p][r]) for p in range(2)]
+        rows, columns, starts, count = [], [], {}, 0
+        for k, matrix in enumerate(game.payoff_matrices):
+            if matrix.round != r or not isinstance(matrix, HandMatrix):
+                continue
+            starts[k] = count
+            for p, side in enumerate(matrix.hands):
+                rows.append(count + side.board.astype(np.int64))
+                columns.append(p * sizes[0] + side.private_state.astype(np.int64))
+            count += 1 + max(int(side.board.max()) for side in matrix.hands)
+        if not starts:
+            return None
+        ends = np.concatenate(rows), np.concatenate(columns)
+        parts = joint_components(*ends, (count, sum(sizes)))
+        numbers, first = np.unique(parts.columns[: sizes[0]], return_index=True)
+        rank = np.full(parts.number, -1)
+        rank[numbers[np.argsort(first)]] = np.arange(len(numbers))
+        board = rank[parts.columns[: sizes[0]]], rank[parts.columns[sizes[0] :]]
+        above = []
+        for p, of_state in enumerate(board):
+            if not np.array_equal(np.unique(of_state), np.arange(len(numbers))):
+                return None
+            if (np.diff(of_state) < 0).any():
+                return None
+            behind = game.parents[p][r]
+            up = rounds.board[-1][p][behind] if r else np.zeros(len(behind), np.int64)
+            above.append(up[np.searchsorted(of_state, np.arange(len(numbers)))])
+            if (up != above[-1][of_state]).any() or (np.diff(above[-1]) < 0).any():
+                return None
+        if min(board[0].min(), board[1].min()) < 0 or (above[0] != above[1]).any():
+            return None
+        rounds.board.append(board)
+        rounds.above.append(above[0])
+        ends_of = [*list(starts.values())[1:], count]
+        for (k, start), end in zip(starts.items(), ends_of, strict=True):
+            rounds.of_matrix[k] = rank[parts.rows[start:end]]
+    return rounds
+
+
+def _boards(
+    game: PublicTreeGame,
+    rounds: _Rounds,
+    matrices: list[HandMatrix],
+    by_round: list[int],
+) -> tuple[BoardTree, list[np.ndarray]]:
+    """Return the boards, and the order of the boards of each matrix."""
+    counts = [len(above) for above in rounds.above]
+    first_board = np.concatenate([[0], np.cumsum(counts)])
+    first_child = np.full(first_board[-1] + 1, first_board[-1])
+    for r in range(game.num_rounds - 1):
+        begins = np.searchsorted(rounds.above[r + 1], np.arange(counts[r]))
+        first_child[first_board[r] : first_board[r + 1]] = first_board[r + 1] + begins
+    first_place, order, done = [], [], 0
+    places: list[np.ndarray] = []
+    for k, matrix in zip(by_round, matrices, strict=True):
+        board = rounds.of_matrix[k]
+        listed = np.argsort(board, kind="stable")
+        listed = listed[board[listed] >= 0]
+        ends = np.searchsorted(board[listed], np.arange(counts[matrix.round] + 1))
+        first_place.append(sum(len(ends) for ends in places))
+        places.append(done + ends)
+        order.append(listed)
+        done += len(listed)
+    round_of = [matrix.round for matrix in matrices]
+    boards = BoardTree(
+        round=np.repeat(np.arange(game.num_rounds), counts),
+        first_board=first_board,
+        first_child=first_child,
+        first_matrix=np.searchsorted(round_of, np.arange(game.num_rounds + 1)),
+        is_showdown=np.array([matrix.showdown for matrix in matrices]),
+        first_place=np.array(first_place),
+        matrix_board=np.concatenate(places),
+    )
+    return boards, order
+
+
+class _RowNumbers(NamedTuple):
+    """Rows of one player's public sequences on the boards of each round.
+
+    Attributes:
+      carried: Public sequences that are carried into each round.
+      row: Row of each public sequence in each round, -1 if it has none.
+    """
+
+    carried: list[np.ndarray]
+    row: list[np.ndarray]
+
+
+def _rows_of(sides: Any, terms: _Terms, game: PublicTreeGame) -> list[_RowNumbers]:
+    """Number the rows of both players' public sequences."""
+    result = []
+    for side, sequences in zip(sides, terms.sequences, strict=True):
+        rounds = side.sequence_rounds
+        # The last round in which each sequence has decisions or leaf values below it.
+        last = np.full(len(rounds), -1)
+        np.maximum.at(last, side.parent, side.round)
+        np.maximum.at(last, sequences, terms.round)
+        rows = _RowNumbers([], [])
+        for r in range(game.num_rounds):
+            carried = np.flatnonzero((rounds < r) & (last >= r))
+            held = np.concatenate([carried, np.flatnonzero(rounds == r)])
+            row = np.full(len(rounds), -1)
+            row[held] = np.arange(len(held))
+            rows.carried.append(carried)
+            rows.row.append(row)
+        result.append(rows)
+    return result
+
+
+@dataclasses.dataclass(frozen=True)
+class _SideBuilder:
+    """Builder of one player's arrays.
+
+    Attributes:
+      game: The game.
+      rounds: Boards of each round.
+      player: The player.
+      public: The player's public decisions.
+      terms: Terms of leaf values.
+      rows: Rows of both players' public sequences.
+    """
+
+    game: PublicTreeGame
+    rounds: _Rounds
+    player: int
+    public: Any
+    terms: _Terms
+    rows: list[_RowNumbers]
+
+    @functools.cached_property
+    def by_round(self) -> np.ndarray:
+        """Decisions in the order of rounds, int64 [D]."""
+        return np.argsort(self.public.round, kind="stable")
+
+    @functools.cached_property
+    def round(self) -> np.ndarray:
+        """Round of each decision, in the order of rounds."""
+        return self.public.round[self.by_round].astype(np.int64)
+
+    @functools.cached_property
+    def states(self) -> np.ndarray:
+        """Number of private states of each round, int64 [R]."""
+        return np.array(self.game.num_private_states(self.player), np.int64)
+
+    @functools.cached_property
+    def round_actions(self) -> np.ndarray:
+        """Number of actions of all decisions of each round, int64 [R]."""
+        counts = self.public.num_actions.astype(np.int64)
+        return np.bincount(self.public.round, counts, len(self.states)).astype(np.int64)
+
+    @property
+    def num_positions(self) -> int:
+        """S, with the empty sequence."""
+        return 1 + int((self.states * self.round_actions).sum())
+
+    @property
+    def first_sequences(self) -> np.ndarray:
+        """Logical number of the first sequence of each decision, int64 [D]."""
+        decisions = self.game.public_decisions[self.player]
+        return np.asarray(decisions.first_sequence[self.by_round], np.int64)
+
+    def side(
+        self, matrices: list[HandMatrix], hands: list["_Hands"], dtype: np.dtype
+    ) -> BoardSide:
+        """Return the player's side."""
+        counts = self.public.num_actions[self.by_round].astype(np.int64)
+        first = np.searchsorted(self.round, np.arange(len(self.states) + 1))
+        begins = np.cumsum(counts) - counts
+        child = self.public.decisions.first_sequence[self.by_round]
+        parent = self.public.parent[self.by_round]
+        rows = self.rows[self.player]
+        row = np.stack(rows.row)
+        widths = [len(carried) for carried in rows.carried]
+        places = zip(self.rounds.board, self.rounds.above, strict=True)
+        starts = [
+            np.searchsorted(board[self.player], np.arange(len(above) + 1))
+            for board, above in places
+        ]
+        return BoardSide(
+            first_decision=first,
+            parent=_unsigned(row[self.round, parent]),
+            child=_unsigned(row[self.round, child]),
+            num_actions=_unsigned(counts),
+            offset=begins - np.append(begins, counts.sum())[first[self.round]],
+            round_actions=self.round_actions,
+            num_rows=np.array(widths) + self.round_actions,
+            first_carried=np.concatenate([[0], np.cumsum(widths)]),
+            carried=_unsigned(
+                [
+                    rows.row[r - 1][carried] if r else 0 * carried
+                    for r, carried in enumerate(rows.carried)
+                ]
+            ),
+            base=1 + _before(self.states * self.round_actions),
+            start=np.concatenate([start[:-1] for start in starts]),
+            size=np.concatenate([np.diff(start) for start in starts]),
+            first_state=_before(self.states),
+            above=_unsigned(
+                [
+                    self._on_board(r - 1, parents) if r else parents
+                    for r, parents in enumerate(self.game.parents[self.player])
+                ]
+            ),
+            **self._bounds(matrices, child, counts, dtype),
+            **self._leaves(matrices, dtype),
+            first_hand=np.concatenate(
+                [[0], np.cumsum(np.concatenate([some.counts for some in hands]))]
+            ),
+            state=_unsigned(
+                [
+                    self._on_board(matrix.round, some.state)
+                    for matrix, some in zip(matrices, hands, strict=True)
+                ]
+            ),
+            weight=np.concatenate([some.weight for some in hands]).astype(dtype),
+            cards=np.concatenate([some.cards for some in hands]).astype(np.uint8),
+            below=_unsigned([some.below for some in hands]),
+            twin=_unsigned([some.twin for some in hands]),
+            locks=np.zeros(0, dtype),
+        )
+
+    def _on_board(self, round: int, state: np.ndarray) -> np.ndarray:
+        """Return the places of private states of a round on their boards."""
+        board = self.rounds.board[round][self.player]
+        return state - np.searchsorted(board, board[state])
+
+    def _bounds(
+        self,
+        matrices: list[HandMatrix],
+        child: np.ndarray,
+        counts: np.ndarray,
+        dtype: np.dtype,
+    ) -> dict[str, np.ndarray]:
+        """Return the factors of the sums of absolute payoffs below infosets."""
+        terms, player = self.terms, self.player
+        below = np.zeros((len(self.public.sequence_rounds), len(matrices)))
+        np.add.at(below, (terms.sequences[player], terms.matrix), np.abs(terms.stake))
+        payoffs = np.zeros((len(child), len(matrices)))
+        for d in range(len(child) - 1, -1, -1):
+            payoffs[d] = below[child[d] : child[d] + counts[d]].sum(axis=0)
+            below[self.public.parent[self.by_round[d]]] += payoffs[d]
+        bounds = np.zeros((len(matrices), int(self.states.sum())))
+        starts = _before(self.states)
+        for k, matrix in enumerate(matrices):
+            sums = absolute_row_sums(matrix, player)
+            for r in range(matrix.round + 1):
+                behind = ancestors(self.game.parents[player], matrix.round, r)
+                part = slice(starts[r], starts[r] + self.states[r])
+                bounds[k, part] = np.bincount(behind, sums, minlength=self.states[r])
+        return {
+            "payoffs": (ROUNDING * payoffs).astype(dtype),
+            "bounds": bounds.astype(dtype),
+        }
+
+    def _leaves(
+        self, matrices: list[HandMatrix], dtype: np.dtype
+    ) -> dict[str, np.ndarray]:
+        """Return the rows of leaf values, and their terms."""
+        terms, player = self.terms, self.player
+        width = len(self.public.sequence_rounds)
+        keys = terms.matrix * width + terms.sequences[player]
+        order = np.argsort(keys, kind="stable")
+        distinct, first = np.unique(keys[order], return_index=True)
+        matrix, sequence = np.divmod(distinct, width)
+        round_of = np.array([one.round for one in matrices])
+        row, other_row = (np.stack(self.rows[p].row) for p in (player, 1 - player))
+        other = terms.sequences[1 - player][order]
+        # The entries of a matrix of folds are gains of player 0.
+        showdown = np.array([one.showdown for one in matrices])[terms.matrix]
+        stake = terms.stake * np.where(showdown, 1, 1 - 2 * player)
+        return {
+            "first_row": np.searchsorted(matrix, np.arange(len(matrices) + 1)),
+            "leaf_row": _unsigned(row[round_of[matrix], sequence]),
+            "first_term": np.append(first, len(order)),
+            "term_row": _unsigned(other_row[terms.round[order], other]),
+            "stake": stake[order].astype(dtype),
+        }
+
+
+class _Hands(NamedTuple):
+    """One player's hands of a matrix, board by board and in the order of strengths.
+
+    Attributes:
+      counts: Number of hands on each board.
+      state, weight, cards, below, twin: As in `BoardSide`; private states are numbered
+        as in the matrix.
+      group: Number of the group of all hands of the board, and of those with each card,
+        int64 [n, 3].
+      rank: Rank of the strength, int64 [n].
+      within: Number of the hand on its board, int64 [n].
+    """
+
+    counts: np.ndarray
+    state: np.ndarray
+    weight: np.ndarray
+    cards: np.ndarray
+    group: np.ndarray
+    rank: np.ndarray
+    within: np.ndarray
+    below: np.ndarray
+    twin: np.ndarray
+
+
+def _hands(matrix: HandMatrix, boards: np.ndarray) -> tuple[_Hands, _Hands]:
+    """Arrange both players' hands on some boards of a matrix, in their order."""
+    number = np.full(1 + max(int(side.board.max()) for side in matrix.hands), -1)
+    number[boards] = np.arange(len(boards))
+    cards = np.unique(np.concatenate([side.cards.ravel() for side in matrix.hands]))
+    levels = np.unique(np.concatenate([side.strength for side in matrix.hands]))
+    both = []
+    for side in matrix.hands:
+        board = number[side.board]
+        rank = np.searchsorted(levels, side.strength)
+        order = np.lexsort((rank, board))
+        order = order[board[order] >= 0]
+        held = np.searchsorted(cards, side.cards[order])
+        count = np.bincount(board[order], minlength=len(boards))
+        group = board[order, None] * (1 + len(cards))
+        both.append(
+            _Hands(
+                count,
+                side.private_state[order].astype(np.int64),
+                side.weight[order],
+                held,
+                np.concatenate([group, group + 1 + held], axis=1),
+                rank[order],
+                ranges(0, count),
+                *(np.zeros(0, np.int64),) * 2,
+            )
+        )
+    return _compared(both[0], both[1], len(levels)), _compared(
+        both[1], both[0], len(levels)
+    )
+
+
+def _compared(hands: _Hands, opponent: _Hands, num_levels: int) -> _Hands:
+    """Fill in the places of prefix sums over the opponent's hands."""
+    keys = (opponent.group * num_levels + opponent.rank[:, None]).ravel()
+    order = np.argsort(keys, kind="stable")
+    keys = keys[order]
+    last = opponent.within[:, None] * [0, 2, 2] + [0, 1, 2]
+    last = last.ravel()[order]
+    group = hands.group * num_levels
+    start = np.searchsorted(keys, group)
+    ends = [
+        np.searchsorted(keys, group + hands.rank[:, None], side)
+        for side in ("left", "right")
+    ]
+    by_card = [np.where(end > start, last[end - 1], 0)[:, 1:] for end in ends]
+    number = [(end - start)[:, :1] for end in ends]
+    twin = np.zeros(len(hands.rank), np.int64)
+    # Both groups of cards together name the board and the hand.
+    pairs = [
+        np.sort(side.group[:, 1:], axis=1).view([("a", np.int64), ("b", np.int64)])
+        for side in (hands, opponent)
+    ]
+    _, i, j = np.intersect1d(pairs[0], pairs[1], True, True)
+    twin[i] = 1 + opponent.within[j]
+    below = np.concatenate([*number, *by_card], axis=1)
+    return hands._replace(below=below, twin=twin)
+
+
+def _unsigned(values: Any) -> np.ndarray:
+    """Return places as uint32; numba reads them faster than signed numbers.
+
+    Args:
+      values: Integers, or a list of arrays, which are concatenated.
+    """
+    array = np.concatenate(values) if isinstance(values, list) else values
+    return np.ascontiguousarray(array, np.uint32)
+
+
+def _before(counts: np.ndarray) -> np.ndarray:
+    """Return the sums of the counts before each, int64 [n]."""
+    return (np.cumsum(counts) - counts).astype(np.int64)

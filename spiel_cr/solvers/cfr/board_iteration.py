@@ -1,0 +1,517 @@
+"""Compiled functions of a full-width iteration that processes one board after another.
+
+A *board* is a set of public cards at the beginning of a round. Both players' private
+states of a round belong to one board each. The functions compute reach, values and
+regrets on one board, call themselves for the boards of the next round, and use the same
+working memory for each. An iteration therefore needs the memory of the solver's state
+and of one board of each round, which stays in the processor's cache.
+
+On each board, the rows of working memory belong to a player's public sequences: those
+that were *carried* from the round before, and then those of the round.
+
+Legend for shapes: R rounds, B boards of all rounds, D public decisions of a player, in
+the order of rounds, K payoff matrices, in the order of rounds, F boards of all payoff
+matrices, T terms of leaf values, N hands of a player on all boards, S positions of a
+player's sequences, n private states of a player on one board, A actions.
+"""
+
+from typing import Any, NamedTuple
+
+import numba
+import numpy as np
+
+# Rows of leaf values that are computed together, so that the indices of hands are read
+# once for all of them. The functions on tuples below have this length.
+LANES = 8
+# Largest number of different cards of the hands of a matrix.
+MOST_CARDS = 64
+
+_jit: Any = numba.njit(nogil=True, error_model="numpy", cache=True)
+
+
+class BoardSide(NamedTuple):
+    """One player's decisions, private states and hands.
+
+    Attributes:
+      first_decision: First decision of each round, int64 [R + 1].
+      parent: Row of the sequence before each decision, uint32 [D].
+      child: Row of the first action of each decision, uint32 [D].
+      num_actions: Number of actions of each decision, uint32 [D].
+      offset: Number of actions of earlier decisions of the round, int64 [D].
+      round_actions: Number of actions of all decisions of each round, int64 [R].
+      num_rows: Number of rows of a board of each round, int64 [R].
+      first_carried: First carried row of each round, int64 [R + 1].
+      carried: Row of each carried row on the board of the round before, uint32.
+      base: Position of the first sequence of each round, int64 [R].
+      start: First private state of each board in its round, int64 [B].
+      size: Number of private states of each board, int64 [B].
+      first_state: Number of private states of earlier rounds, int64 [R].
+      above: Place of the earlier private state on its board, for the private states of
+        all rounds, uint32.
+      payoffs: Sums of absolute stakes below each decision, times the relative rounding
+        error, float [D, K].
+      bounds: Bounds on the values of private states of all rounds per unit of stake,
+        float [K, states].
+      first_row: First row of leaf values of each matrix, int64 [K + 1].
+      leaf_row: Row of the sequence to which each row of leaf values belongs, uint32.
+      first_term: First term of each row of leaf values, int64.
+      term_row: The opponent's row of each term, uint32 [T].
+      stake: The player's stake of each term, float [T].
+      first_hand: First hand on each board of a matrix, int64 [F + 1].
+      state: Place of the hand's private state on the board of its round, uint32 [N].
+      weight: Weight of each hand, float [N].
+      cards: Places of the hand's cards among those of its matrix, uint8 [N, 2].
+      below: Places of prefix sums at showdowns, uint32 [N, 6]: numbers of the
+        opponent's hands that are weaker, and that are not stronger, and for each card
+        the last hand that is weaker, or not stronger, and holds it.
+      twin: One more than the place of the opponent's hand with the same cards, uint32
+        [N]; 0 if there is none.
+      locks: Locked probabilities, negative at free infosets, float [S]; empty if no
+        infoset is locked.
+    """
+
+    first_decision: np.ndarray
+    parent: np.ndarray
+    child: np.ndarray
+    num_actions: np.ndarray
+    offset: np.ndarray
+    round_actions: np.ndarray
+    num_rows: np.ndarray
+    first_carried: np.ndarray
+    carried: np.ndarray
+    base: np.ndarray
+    start: np.ndarray
+    size: np.ndarray
+    first_state: np.ndarray
+    above: np.ndarray
+    payoffs: np.ndarray
+    bounds: np.ndarray
+    first_row: np.ndarray
+    leaf_row: np.ndarray
+    first_term: np.ndarray
+    term_row: np.ndarray
+    stake: np.ndarray
+    first_hand: np.ndarray
+    state: np.ndarray
+    weight: np.ndarray
+    cards: np.ndarray
+    below: np.ndarray
+    twin: np.ndarray
+    locks: np.ndarray
+
+
+class BoardTree(NamedTuple):
+    """Boards of all rounds, and the boards of payoff matrices.
+
+    Attributes:
+      round: Round of each board, int64 [B].
+      first_board: First board of each round, int64 [R + 1].
+      first_child: First board of the next round below each board, int64 [B + 1].
+      first_matrix: First matrix of each round, int64 [R + 1].
+      is_showdown: Whether each matrix compares strengths, bool [K].
+      first_place: First place of each matrix in `matrix_board`, int64 [K].
+      matrix_board: First board of the matrix for each board of the matrix's round, for
+        each matrix, followed by the end, int64.
+    """
+
+    round: np.ndarray
+    first_board: np.ndarray
+    first_child: np.ndarray
+    first_matrix: np.ndarray
+    is_showdown: np.ndarray
+    first_place: np.ndarray
+    matrix_board: np.ndarray
+
+
+class Sweep(NamedTuple):
+    """Arguments of the update or evaluation of one player.
+
+    Attributes:
+      boards: The boards.
+      player, opponent: Both players' sides.
+      weights: Numbers whose positive parts are proportional to the player's strategy,
+        float [S]: regrets, or average reach.
+      average: The player's average reach, float [S].
+      opponent_weights: As `weights`, for the opponent.
+      numbers: Discounts of positive and negative regrets, factor of tolerances, and
+        weight of the iteration in the average, float [4].
+      best: Whether the player responds best instead.
+      update: Whether regrets and averages are updated.
+      positive: Whether negative regrets are set to zero.
+    """
+
+    boards: BoardTree
+    player: BoardSide
+    opponent: BoardSide
+    weights: np.ndarray
+    average: np.ndarray
+    opponent_weights: np.ndarray
+    numbers: np.ndarray
+    best: bool
+    update: bool
+    positive: bool
+
+
+class Workspace(NamedTuple):
+    """Working memory of one thread.
+
+    Attributes:
+      memory: Arrays of one board of each round, and five arrays for the leaf values of
+        one board, float [M].
+      starts: Place of the arrays of each round, and of the five arrays, int64 [R + 1].
+    """
+
+    memory: np.ndarray
+    starts: np.ndarray
+
+
+@_jit
+def _matrix(memory, start, count, n):
+    return memory[start : start + count * n].reshape(count, n)
+
+
+@_jit
+def views(sweep, g, workspace):
+    """Return the working memory of a board.
+
+    Returns:
+      The player's reach, values and strategy, float [rows, n]; the opponent's reach and
+      strategy, float [rows', n']; five arrays for leaf values, float [5, size].
+    """
+    player, opponent, memory = sweep.player, sweep.opponent, workspace.memory
+    r = sweep.boards.round[g]
+    n, m = player.size[g], opponent.size[g]
+    start, rows, other_rows = (
+        workspace.starts[r],
+        player.num_rows[r],
+        opponent.num_rows[r],
+    )
+    end = workspace.starts[-1]
+    return (
+        _matrix(memory, start, rows, n),
+        _matrix(memory, start + rows * n, rows, n),
+        _matrix(memory, start + 2 * rows * n, rows, n),
+        _matrix(memory, start + 3 * rows * n, other_rows, m),
+        _matrix(memory, start + 3 * rows * n + other_rows * m, other_rows, m),
+        _matrix(memory, end, 5, (len(memory) - end) // 5),
+    )
+
+
+@_jit
+def match(weights, locks, at, strategy):
+    """Fill in a strategy [A, n], proportional to the positive weights at a position.
+
+    It is uniform at infosets without positive weights.
+    """
+    count, n = strategy.shape
+    zero, one = strategy.dtype.type(0), strategy.dtype.type(1)
+    total = np.zeros(n, strategy.dtype)
+    for a in range(count):
+        for s in range(n):
+            x = weights[at + a * n + s]
+            total[s] += x if x > zero else zero
+    even = one / strategy.dtype.type(count)
+    for a in range(count):
+        row = strategy[a]
+        for s in range(n):
+            x = weights[at + a * n + s]
+            share = (x if x > zero else zero) / (total[s] if total[s] > zero else one)
+            row[s] = share if total[s] > zero else even
+    if len(locks):
+        for a in range(count):
+            for s in range(n):
+                if locks[at + a * n + s] >= zero:
+                    strategy[a, s] = locks[at + a * n + s]
+
+
+@_jit
+def _reach_below(side, r, g, weights, reach, strategy):
+    """Fill in strategies and reach of the sequences of a round on a board."""
+    n = side.size[g]
+    origin = side.base[r] + side.start[g] * side.round_actions[r]
+    for d in range(side.first_decision[r], side.first_decision[r + 1]):
+        child, count = side.child[d], side.num_actions[d]
+        rows = strategy[child : child + count]
+        match(weights, side.locks, origin + side.offset[d] * n, rows)
+        above = reach[side.parent[d]]
+        for a in range(count):
+            below, row = reach[child + a], rows[a]
+            for s in range(n):
+                below[s] = above[s] * row[s]
+
+
+@_jit
+def _load(array, i):
+    i *= 8
+    return (
+        *(array[i], array[i + 1], array[i + 2], array[i + 3]),
+        *(array[i + 4], array[i + 5], array[i + 6], array[i + 7]),
+    )
+
+
+@_jit
+def _store(array, i, x):
+    i *= 8
+    array[i], array[i + 1], array[i + 2], array[i + 3] = x[0], x[1], x[2], x[3]
+    array[i + 4], array[i + 5], array[i + 6], array[i + 7] = x[4], x[5], x[6], x[7]
+
+
+@_jit
+def _plus(x, y, f):
+    """Return x + f · y."""
+    return (
+        *(x[0] + f * y[0], x[1] + f * y[1], x[2] + f * y[2], x[3] + f * y[3]),
+        *(x[4] + f * y[4], x[5] + f * y[5], x[6] + f * y[6], x[7] + f * y[7]),
+    )
+
+
+@_jit
+def _sums(opponent, f, showdown, scratch):
+    """Return the sum of reach over the opponent's hands on board f of a matrix.
+
+    Sums by card are filled in. At a showdown, so are the prefix sums over hands in the
+    order of strengths, over all hands and by card; at a fold, the reach of each hand.
+    """
+    x, prefix, by_card, held = scratch[0], scratch[2], scratch[3], scratch[4]
+    zero = x.dtype.type(0)
+    held[: LANES * MOST_CARDS] = zero
+    total = _load(held, 0)
+    _store(prefix, 0, total)
+    _store(by_card, 0, total)
+    first = opponent.first_hand[f]
+    for i in range(opponent.first_hand[f + 1] - first):
+        h = first + i
+        reach, weight = _load(x, np.int64(opponent.state[h])), opponent.weight[h]
+        total = _plus(total, reach, weight)
+        a, b = np.int64(opponent.cards[h, 0]), np.int64(opponent.cards[h, 1])
+        one = _plus(_load(held, a), reach, weight)
+        _store(held, a, one)
+        two = _plus(_load(held, b), reach, weight)
+        _store(held, b, two)
+        if showdown:
+            _store(prefix, i + 1, total)
+            _store(by_card, 2 * i + 1, one)
+            _store(by_card, 2 * i + 2, two)
+        else:
+            _store(prefix, i + 1, _plus(_load(prefix, 0), reach, weight))
+    return total
+
+
+@_jit
+def _add_board(player, f, showdown, total, scratch):
+    """Add the values of the player's hands on board f of a matrix.
+
+    See `games.public_tree.hand_operators` for the formula.
+    """
+    out, prefix, by_card, held = scratch[1], scratch[2], scratch[3], scratch[4]
+    one = out.dtype.type(1)
+    for h in range(player.first_hand[f], player.first_hand[f + 1]):
+        value = _plus(
+            _load(held, np.int64(player.cards[h, 0])),
+            _load(held, np.int64(player.cards[h, 1])),
+            one,
+        )
+        if showdown:
+            below = player.below[h]
+            value = _plus(value, total, -one)
+            for i in range(2):
+                value = _plus(value, _load(prefix, np.int64(below[i])), one)
+            for i in range(2, 6):
+                value = _plus(value, _load(by_card, np.int64(below[i])), -one)
+        else:
+            value = _plus(total, value, -one)
+            value = _plus(value, _load(prefix, np.int64(player.twin[h])), one)
+        s = np.int64(player.state[h])
+        _store(out, s, _plus(_load(out, s), value, player.weight[h]))
+
+
+@_jit
+def _add_leaves(sweep, g, reach, values, scratch):
+    """Add the leaf values on a board to the values of the player's sequences."""
+    boards, player, opponent = sweep.boards, sweep.player, sweep.opponent
+    r = boards.round[g]
+    n, m = player.size[g], opponent.size[g]
+    x, out = scratch[0], scratch[1]
+    for k in range(boards.first_matrix[r], boards.first_matrix[r + 1]):
+        place = boards.first_place[k] + g - boards.first_board[r]
+        showdown, end = boards.is_showdown[k], player.first_row[k + 1]
+        for i in range(player.first_row[k], end, LANES):
+            rows = min(LANES, end - i)
+            x[: m * LANES] = x.dtype.type(0)
+            out[: n * LANES] = x.dtype.type(0)
+            for j in range(rows):
+                for t in range(player.first_term[i + j], player.first_term[i + j + 1]):
+                    source, stake = reach[player.term_row[t]], player.stake[t]
+                    for s in range(m):
+                        x[LANES * s + j] += source[s] * stake
+            for f in range(boards.matrix_board[place], boards.matrix_board[place + 1]):
+                total = _sums(opponent, f, showdown, scratch)
+                _add_board(player, f, showdown, total, scratch)
+            for j in range(rows):
+                row = values[player.leaf_row[i + j]]
+                for s in range(n):
+                    row[s] += out[LANES * s + j]
+
+
+@_jit
+def _means(values, strategy, locks, at, best, means):
+    """Fill in the values of infosets [n] from those of actions [A, n]."""
+    zero = means.dtype.type(0)
+    count, n = values.shape
+    means[:] = zero
+    if best:
+        means[:] = values[0]
+    for a in range(count):
+        row, played = values[a], strategy[a]
+        if best:
+            for s in range(n):
+                means[s] = row[s] if row[s] > means[s] else means[s]
+        else:
+            for s in range(n):
+                means[s] += played[s] * row[s]
+    if best and len(locks):
+        for s in range(n):
+            if locks[at + s] >= zero:
+                means[s] = zero
+                for a in range(count):
+                    means[s] += strategy[a, s] * values[a, s]
+
+
+@_jit
+def _add_regrets(sweep, regrets, values, means, tolerance):
+    """Update the regrets [n] of an action; see `regret_matching.update`."""
+    up, down = sweep.numbers[0], sweep.numbers[1]
+    zero = regrets.dtype.type(0)
+    if sweep.positive:
+        for s in range(len(means)):
+            y = regrets[s] + (values[s] - means[s])
+            regrets[s] = y * up if y > tolerance[s] else zero
+    else:
+        for s in range(len(means)):
+            y = regrets[s] + (values[s] - means[s])
+            size, kept = (y, y * up) if y > zero else (-y, y * down)
+            regrets[s] = kept if size > tolerance[s] else zero
+
+
+@_jit
+def _add_times(into, row, factor):
+    for s in range(len(row)):
+        into[s] += factor * row[s]
+
+
+@_jit
+def _add_average(average, reach, share):
+    for s in range(len(reach)):
+        average[s] += share * (reach[s] - average[s])
+
+
+@_jit
+def begin(sweep, g, workspace):
+    """Compute reach and leaf values on a board whose carried rows are filled in."""
+    player, opponent = sweep.player, sweep.opponent
+    reach, values, strategy, other_reach, other_strategy, scratch = views(
+        sweep, g, workspace
+    )
+    r = sweep.boards.round[g]
+    weights = sweep.opponent_weights
+    _reach_below(opponent, r, g, weights, other_reach, other_strategy)
+    if not sweep.best or len(player.locks):
+        _reach_below(player, r, g, sweep.weights, reach, strategy)
+    values[:] = values.dtype.type(0)
+    _add_leaves(sweep, g, other_reach, values, scratch)
+
+
+@_jit
+def finish(sweep, g, workspace):
+    """Compute the values of a board's infosets; update regrets and averages."""
+    player, matrices = sweep.player, sweep.boards.first_matrix
+    reach, values, strategy, _, _, scratch = views(sweep, g, workspace)
+    r, n = sweep.boards.round[g], player.size[g]
+    means, tolerance = scratch[0, :n], scratch[1, :n]
+    one = means.dtype.type(1)
+    origin = player.base[r] + player.start[g] * player.round_actions[r]
+    first = player.first_state[r] + player.start[g]
+    for d in range(player.first_decision[r + 1] - 1, player.first_decision[r] - 1, -1):
+        child, count = player.child[d], player.num_actions[d]
+        at = origin + player.offset[d] * n
+        rows = values[child : child + count]
+        played = strategy[child : child + count]
+        _means(rows, played, player.locks, at, sweep.best, means)
+        _add_times(values[player.parent[d]], means, one)
+        if not sweep.update:
+            continue
+        tolerance[:] = means.dtype.type(0)
+        for k in range(matrices[r], matrices[-1]):
+            bounds = player.bounds[k, first : first + n]
+            _add_times(tolerance, bounds, player.payoffs[d, k] * sweep.numbers[2])
+        for a in range(count):
+            part = slice(at + a * n, at + a * n + n)
+            if count > 1:
+                _add_regrets(sweep, sweep.weights[part], rows[a], means, tolerance)
+            _add_average(sweep.average[part], reach[child + a], sweep.numbers[3])
+
+
+@_jit
+def _carry(side, r, below, reach, into):
+    """Copy the reach of a board's carried rows from the board above."""
+    first = side.first_state[r] + side.start[below]
+    for i in range(side.first_carried[r + 1] - side.first_carried[r]):
+        source = reach[side.carried[side.first_carried[r] + i]]
+        for s in range(side.size[below]):
+            into[i, s] = source[side.above[first + s]]
+
+
+@_jit
+def process_below(sweep, g, part, workspace, other, total):
+    """Process some boards below a board, and add their values.
+
+    Args:
+      sweep: The sweep.
+      g: The board, after `begin`.
+      part: First board and end of the boards below it.
+      workspace: Working memory of the board.
+      other: Working memory of the boards below it, which may be the same.
+      total: Values of the rows of the board, to which those of the carried rows are
+        added, float [rows, n].
+    """
+    player = sweep.player
+    reach, _, _, other_reach, _, _ = views(sweep, g, workspace)
+    for below in range(part[0], part[1]):
+        r = sweep.boards.round[below]
+        into, values, _, other_into, _, _ = views(sweep, below, other)
+        _carry(player, r, below, reach, into)
+        _carry(sweep.opponent, r, below, other_reach, other_into)
+        begin(sweep, below, other)
+        boards = sweep.boards.first_child[below], sweep.boards.first_child[below + 1]
+        process_below(sweep, below, boards, other, other, values)
+        finish(sweep, below, other)
+        first = player.first_state[r] + player.start[below]
+        for i in range(player.first_carried[r + 1] - player.first_carried[r]):
+            row = total[player.carried[player.first_carried[r] + i]]
+            for s in range(player.size[below]):
+                row[player.above[first + s]] += values[i, s]
+
+
+@_jit
+def fill_behaviour(side, boards, weights, starts, behaviour):
+    """Fill in action probabilities by logical sequence.
+
+    Args:
+      side: The player's side.
+      boards: The boards.
+      weights: Numbers by position whose positive parts are proportional to them.
+      starts: Logical number of the first sequence of each decision, int64 [D].
+      behaviour: The result, float [logical sequences].
+    """
+    behaviour[0] = behaviour.dtype.type(1)
+    for g in range(len(boards.round)):
+        r, n = boards.round[g], side.size[g]
+        origin = side.base[r] + side.start[g] * side.round_actions[r]
+        for d in range(side.first_decision[r], side.first_decision[r + 1]):
+            count = np.int64(side.num_actions[d])
+            strategy = np.empty((count, n), behaviour.dtype)
+            match(weights, side.locks, origin + side.offset[d] * n, strategy)
+            first = starts[d] + side.start[g] * count
+            for s in range(n):
+                for a in range(count):
+                    behaviour[first + s * count + a] = strategy[a, s]

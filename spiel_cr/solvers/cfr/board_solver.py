@@ -1,0 +1,351 @@
+"""Full-width CFR for hold'em on CPUs, one board after another.
+
+The iterates are those of `cfr` up to rounding. Regrets and average reach are stored
+once for each private state and action, and everything else is computed again on each
+board (see `board_iteration`). The boards below the root are divided among threads,
+whose results are added in a fixed order.
+"""
+
+import importlib.util
+import itertools
+import math
+import os
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any, NamedTuple
+
+import jax
+import numpy as np
+
+from spiel_cr.games.public_tree.game import PublicTreeGame
+from spiel_cr.games.sequence_form import locking
+from spiel_cr.games.sequence_form.layout import SequenceForm
+from spiel_cr.policies.conversions import reach_from_behaviour
+from spiel_cr.solvers.cfr.cfr import averaging
+from spiel_cr.solvers.cfr.cfr_config import CFRConfig
+from spiel_cr.solvers.cfr.regret_matching import Rule, discount
+from spiel_cr.solvers.cfr.solver import Solver, SolverFunctions
+
+# Most threads of an iteration.
+_MOST_THREADS = 16
+
+
+class BoardState(NamedTuple):
+    """State of a solve.
+
+    Attributes:
+      regrets: Cumulative regrets of each player by position, in units of
+        2^`Solver.exponent`, float [S].
+      average: Weighted mean of the reach of each player by position, float [S].
+      iteration: Number of iterations completed, int64 scalar.
+      weight: Sum of averaging weights, see `cfr.CFRState`, float64 scalar.
+    """
+
+    regrets: tuple[np.ndarray, np.ndarray]
+    average: tuple[np.ndarray, np.ndarray]
+    iteration: np.ndarray
+    weight: np.ndarray
+
+
+def supports(config: Any) -> bool:
+    """Return whether the settings, the installation and the device are supported."""
+    if not isinstance(config, CFRConfig) or importlib.util.find_spec("numba") is None:
+        return False
+    rule = config.rule
+    changed = rule.custom is not None or rule.predictive or rule.exploration > 0
+    plain = config.alternating and config.weights is None and not changed
+    return plain and jax.default_backend() == "cpu"
+
+
+class _BoardEngine:
+    """Function `advance` of `SolverFunctions`, and evaluations of the same game.
+
+    Attributes:
+      game: Arrays of the game.
+      dtype: Data type of the state.
+      locks: Locked probabilities by position of each player; None without locks.
+    """
+
+    def __init__(self, game: Any, dtype: np.dtype, compiled: Any) -> None:
+        self.game, self.dtype, self.compiled = game, dtype, compiled
+        self.locks: tuple[np.ndarray, np.ndarray] | None = None
+        self.threads = max(1, min(_MOST_THREADS, os.cpu_count() or 1))
+        self._executor = ThreadPoolExecutor(self.threads)
+
+    def __call__(
+        self, problem: Any, state: BoardState, iterations: Any, *, config: CFRConfig
+    ) -> BoardState:
+        """Run some iterations, which overwrite the arrays of the state."""
+        regrets, average = (
+            tuple(x if x.flags.writeable else x.copy() for x in map(np.asarray, pair))
+            for pair in (state.regrets, state.average)
+        )
+        weight: Any = np.float64(state.weight)
+        iteration = int(state.iteration)
+        if not iterations:  # The functions are compiled when they are first called.
+            self._run(self._sweep(0, regrets, average[0], self.dtype))
+        for t in range(iteration + 1, iteration + 1 + int(iterations)):
+            number: Any = np.float64(t)
+            weight, share = averaging(config, weight, number)
+            numbers = _numbers(config.rule, number, share)
+            for player in range(2):
+                sweep = self._sweep(player, regrets, average[player], self.dtype)
+                self._run(
+                    sweep._replace(
+                        numbers=np.array(numbers, self.dtype),
+                        update=True,
+                        positive=config.rule.beta == -math.inf,
+                    )
+                )
+            iteration = t
+        return BoardState(
+            (regrets[0], regrets[1]),
+            (average[0], average[1]),
+            np.asarray(iteration),
+            np.asarray(weight),
+        )
+
+    def best_values(
+        self, average: tuple[np.ndarray, ...], *, locks: bool
+    ) -> tuple[float, float]:
+        """Return each player's best-response value, computed in double precision.
+
+        Args:
+          average: Average strategies by position, see `BoardState`. Only the
+            proportions at each infoset matter.
+          locks: Whether locked infosets are played as locked.
+        """
+        dtype, values = np.dtype(float), []
+        for player in range(2):
+            sweep = self._sweep(player, average, average[player], dtype, locks=locks)
+            total = self._run(sweep._replace(best=True))
+            values.append(math.ldexp(total, self.game.exponent))
+        return values[0], values[1]
+
+    def _sweep(
+        self,
+        player: int,
+        weights: Any,
+        average: np.ndarray,
+        dtype: np.dtype,
+        *,
+        locks: bool = True,
+    ) -> Any:
+        sides = [
+            side
+            if self.locks is None or not locks
+            else side._replace(locks=self.locks[p])
+            for p, side in enumerate(self.game.sides)
+        ]
+        return self.compiled.Sweep(
+            boards=self.game.boards,
+            player=sides[player],
+            opponent=sides[1 - player],
+            weights=weights[player],
+            average=average,
+            opponent_weights=weights[1 - player],
+            numbers=np.zeros(4, dtype),
+            best=False,
+            update=False,
+            positive=False,
+        )
+
+    def _run(self, sweep: Any) -> float:
+        """Process all boards; return the value of the player's empty sequence."""
+        compiled, boards = self.compiled, sweep.boards
+        starts, size = _workspace_sizes(sweep, compiled.LANES, compiled.MOST_CARDS)
+        dtype, result = sweep.numbers.dtype, 0.0
+        most = int(np.diff(boards.first_child).max(initial=0))
+        spaces = [
+            compiled.Workspace(np.zeros(size, dtype), starts)
+            for _ in range(max(1, min(self.threads, most)))
+        ]
+        for g in range(boards.first_board[1]):
+            reach, values, _, other_reach, _, _ = compiled.views(sweep, g, spaces[0])
+            reach[: sweep.player.first_carried[1]] = 1
+            other_reach[: sweep.opponent.first_carried[1]] = 1
+            compiled.begin(sweep, g, spaces[0])
+            first, end = boards.first_child[g : g + 2].tolist()
+            cuts = np.linspace(first, end, len(spaces) + 1).astype(np.int64).tolist()
+            sums = [np.zeros_like(values) for _ in spaces]
+            parts = zip(itertools.pairwise(cuts), spaces, sums, strict=True)
+            running = [
+                self._executor.submit(
+                    *(compiled.process_below, sweep, g, part, spaces[0], space, total)
+                )
+                for part, space, total in parts
+                if part[0] < part[1]
+            ]
+            for future in running:
+                future.result()
+            values += sum(sums)
+            compiled.finish(sweep, g, spaces[0])
+            result += float(values[: sweep.player.first_carried[1]].sum(dtype=float))
+        return result
+
+
+def _numbers(rule: Rule, t: np.float64, share: Any) -> list[Any]:
+    """Return the numbers of an iteration, see `board_iteration.Sweep`."""
+    alpha, beta = rule.alpha, rule.beta
+    if rule.ramp:
+        done = min(t / rule.ramp, 1)
+        alpha, beta = 1 + (alpha - 1) * done, -1 + (beta + 1) * done
+    return [discount(alpha, t), discount(beta, t), np.sqrt(t), share]
+
+
+def _workspace_sizes(sweep: Any, lanes: int, cards: int) -> tuple[np.ndarray, int]:
+    """Return the start of the arrays of each round, and the size of all."""
+    player, opponent, first = sweep.player, sweep.opponent, sweep.boards.first_board
+    starts = [0]
+    for r, (begin, end) in enumerate(zip(first, first[1:], strict=False)):
+        n, m = player.size[begin:end].max(), opponent.size[begin:end].max()
+        size = 3 * player.num_rows[r] * n + 2 * opponent.num_rows[r] * m
+        starts.append(starts[-1] + int(size))
+    states = max(player.size.max(), opponent.size.max())
+    hands = int(np.diff(opponent.first_hand).max())
+    return np.array(starts), starts[-1] + 5 * lanes * max(
+        cards, int(states), 2 * hands + 1
+    )
+
+
+class BoardSolver(Solver):
+    """Solver whose compiled functions are those of `board_iteration`."""
+
+    _functions: Any
+    _shares_memory = False
+
+    def average_behaviour(
+        self, player: int, dtype: np.typing.DTypeLike = np.float64
+    ) -> np.ndarray:
+        """Return the average strategy's action probabilities, [S], in `dtype`."""
+        return self._behaviour(player, self._state.average[player], dtype)
+
+    def current_behaviour(
+        self, player: int, dtype: np.typing.DTypeLike = np.float64
+    ) -> np.ndarray:
+        """Return the last iterate's action probabilities, [S], in `dtype`."""
+        return self._behaviour(player, self._state.regrets[player], dtype)
+
+    def average(self, player: int) -> np.ndarray:
+        """Return the average strategy in sequence form, float64 [S]."""
+        behaviour = self.average_behaviour(player)
+        return reach_from_behaviour(self.form.decisions[player], behaviour)
+
+    def regrets(self, player: int) -> np.ndarray:
+        """Return cumulative regrets, float64 [S]; see `Solver.regrets`."""
+        regrets, arrays = np.asarray(self._state.regrets[player]), self.problem
+        result = np.zeros(arrays.sizes[player])
+        for at, sequences, (n, count) in _blocks(arrays, player):
+            result[sequences] = regrets[at].reshape(count, n).T.ravel()
+        return np.ldexp(result, self.exponent)
+
+    def _behaviour(
+        self, player: int, weights: np.ndarray, dtype: np.typing.DTypeLike
+    ) -> np.ndarray:
+        engine = self._functions.advance
+        game = engine.game
+        behaviour = np.empty(game.sizes[player], dtype)
+        engine.compiled.fill_behaviour(
+            game.sides[player],
+            game.boards,
+            np.asarray(weights),
+            game.sequences[player],
+            behaviour,
+        )
+        return locking.kept(self.form, player, behaviour)
+
+    def _nash_conv(self, form: SequenceForm) -> float:
+        average = tuple(np.asarray(part) for part in self._state.average)
+        locks = locking.has_locks(form)
+        return sum(self._functions.advance.best_values(average, locks=locks))
+
+
+class _StateCheck:
+    """Check of states that were read from a checkpoint."""
+
+    def check(self, state: BoardState) -> None:
+        """Raise ValueError if the averages are not reach probabilities."""
+        if any((part < 0).any() or (part > 1 + 1e-3).any() for part in state.average):
+            raise ValueError("the state has probabilities outside [0, 1]")
+
+
+def make_solver(
+    game: PublicTreeGame, form: SequenceForm, *, config: CFRConfig, dtype: np.dtype
+) -> BoardSolver | None:
+    """Make a solver.
+
+    Args:
+      game: The game.
+      form: The game in sequence form, with locks.
+      config: Settings that are supported, see `supports`.
+      dtype: Data type of the arithmetic, float64 or float32.
+
+    Returns:
+      The solver, or None if it does not support the game.
+    """
+    from spiel_cr.solvers.cfr import board_arrays, board_iteration
+
+    arrays = board_arrays.board_game(game, dtype)
+    if arrays is None:
+        return None
+    engine = _BoardEngine(arrays, dtype, board_iteration)
+    if locking.has_locks(form):
+        first, second = (by_position(arrays, p, form.locks[p], dtype) for p in range(2))
+        engine.locks = first, second
+    zeros: list[Any] = [
+        tuple(np.zeros(size, dtype) for size in arrays.sizes) for _ in range(2)
+    ]
+    state: Any = BoardState(zeros[0], zeros[1], np.asarray(0), np.asarray(0.0))
+    put: Callable[[Any], Any] = lambda arrays: arrays  # noqa: E731
+    return BoardSolver(
+        form,
+        arrays,
+        state,
+        SolverFunctions(
+            engine,
+            config,
+            dtype,
+            exponent=arrays.exponent,
+            reader=_StateCheck(),  # type: ignore[arg-type]
+            consumes=True,
+        ),
+        put=put,
+    )
+
+
+def by_position(
+    arrays: Any, player: int, locks: np.ndarray | None, dtype: np.dtype
+) -> np.ndarray:
+    """Return locked probabilities by position, negative at free infosets.
+
+    Args:
+      arrays: The `board_arrays.BoardGame`.
+      player: The player.
+      locks: Probabilities by logical sequence, float64, NaN at free infosets; or None.
+      dtype: Data type of the result.
+    """
+    result = np.full(arrays.sizes[player], -1.0, dtype)
+    if locks is not None:
+        kept = np.where(np.isnan(locks), -1.0, locks)
+        for at, sequences, shape in _blocks(arrays, player):
+            result[at] = kept[sequences].reshape(shape).T.ravel()
+    return result
+
+
+def _blocks(arrays: Any, player: int) -> Iterator[tuple[slice, slice, tuple[int, int]]]:
+    """Yield positions and logical sequences of each board and decision.
+
+    Yields:
+      Positions of the sequences, by action and private state; logical sequences, by
+      private state and action; numbers of private states and of actions.
+    """
+    side, boards = arrays.sides[player], arrays.boards
+    for g, r in enumerate(boards.round):
+        n = int(side.size[g])
+        origin = side.base[r] + side.start[g] * side.round_actions[r]
+        for d in range(side.first_decision[r], side.first_decision[r + 1]):
+            count = int(side.num_actions[d])
+            first = arrays.sequences[player][d] + side.start[g] * count
+            at = origin + side.offset[d] * n
+            size = n * count
+            yield slice(at, at + size), slice(first, first + size), (n, count)
