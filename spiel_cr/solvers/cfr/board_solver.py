@@ -254,10 +254,11 @@ class BoardSolver(Solver):
         )
         return locking.kept(self.form, player, behaviour)
 
-    def _nash_conv(self, form: SequenceForm) -> float:
+    def _value_bounds(self, form: SequenceForm) -> tuple[float, float]:
         average = tuple(np.asarray(part) for part in self._state.average)
         locks = locking.has_locks(form)
-        return sum(self._functions.advance.best_values(average, locks=locks))
+        first, second = self._functions.advance.best_values(average, locks=locks)
+        return -second, first
 
 
 class _StateCheck:
@@ -283,6 +284,8 @@ def make_solver(
     Returns:
       The solver, or None if it does not support the game.
     """
+    if not form.is_zero_sum:
+        return None
     from spiel_cr.solvers.cfr import board_arrays, board_iteration
 
     arrays = board_arrays.board_game(game, dtype)
