@@ -29,7 +29,7 @@ class CommonOptions:
     """Help texts of options that several commands have.
 
     Attributes:
-      game: OpenSpiel game string.
+      game: OpenSpiel game string, or a file (.efg, .nfg, .csv).
       seed (SEED): Seed for all random choices.
       save: Write the policy to this .npz file.
       plot: Draw the curve (png, svg or pdf).

@@ -142,7 +142,8 @@ def solve_game(arguments: Arguments) -> tuple[dict[str, object], Result]:
     with atomic.reserved(arguments.checkpoint, "checkpoint_path"):
         pass  # Checked before the game tree is built; `solve` reserves the file, too.
     start = time.perf_counter()
-    opened, need = open_game(arguments.game), task.need()
+    need = task.need()
+    opened = open_game(arguments.game, general_sum=need.general_sum)
     phases, marker = _estimated(arguments, task, opened)
     form, reason = representation.represent(opened, options, need, progress=True)
     check_form(form, reason, arguments)

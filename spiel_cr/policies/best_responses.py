@@ -223,10 +223,10 @@ def nash_conv(form: layout.SequenceForm, reach: tuple[np.ndarray, np.ndarray]) -
     )
 
 
-def nash_conv_of_averages(
+def bounds_of_averages(
     form: layout.SequenceForm, averages: tuple[np.ndarray, np.ndarray]
-) -> float:
-    """Compute `nash_conv` of average strategies, as solvers store them.
+) -> tuple[float, float]:
+    """Compute `value_bounds` of average strategies, as solvers store them.
 
     Args:
       form: The game.
@@ -234,17 +234,17 @@ def nash_conv_of_averages(
         the proportions at each infoset matter, so float32 suffices. The strategy is
         uniform at infosets with zeros.
     """
-    total = 0.0
+    values = []
     with caching(), jax.enable_x64(True):
         for player in range(2):
             other = 1 - player
-            total += _value(
-                form, player, _normalised_reach(form, other, averages[other])
+            values.append(
+                _value(form, player, _normalised_reach(form, other, averages[other]))
             )
         if not form.is_zero_sum:
             reach = [_normalised_reach(form, p, averages[p]) for p in range(2)]
-            total -= sum(_expected_by_position(form, p, *reach) for p in range(2))
-    return total
+            values[1] -= sum(_expected_by_position(form, p, *reach) for p in range(2))
+    return -values[1], values[0]
 
 
 def value_bounds(

@@ -164,6 +164,9 @@ class Result:
       trajectories: Number of sampled trajectories; 0 for full-width algorithms.
       nodes: Number of decisions and terminal nodes that the trajectories visited, if
         networks were trained.
+      evaluated: Value bounds of the average strategy without locks and without the
+        offset of constant-sum games, if the run computed them at its end; None:
+        computed when needed.
       curve: Points of the convergence curve, if the goal requested an evaluation.
       table: Facts about the table of a sampled game; None if the run had no table.
 
@@ -187,6 +190,7 @@ class Result:
     solves: int = 1
     trajectories: int = 0
     nodes: int | None = None
+    evaluated: tuple[float, float] | None = None
     curve: tuple[CurvePoint, ...] = ()
     table: TableFacts | None = None
     reason: str = ""
@@ -351,7 +355,8 @@ class Result:
     @functools.cached_property
     def _bounds(self) -> tuple[float, float]:
         form, average = self.sequence_form_and_average()
-        return self._in_units(value_bounds(locking.lifted(form), average))
+        bounds = self.evaluated or value_bounds(locking.lifted(form), average)
+        return self._in_units(bounds)
 
     @functools.cached_property
     def _bounds_with_locks(self) -> tuple[float, float]:

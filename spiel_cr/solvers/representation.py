@@ -181,9 +181,6 @@ def represent(
     # A game written in Python may have unrelated attributes.
     opened = open_game(game, general_sum=need.general_sum)
     source: Any = game if isinstance(game, RepresentedGame) else opened
-    if has_rake(opened.game):
-        others = dict.fromkeys((TREE, PHANTOM, SIMULATOR), _WITH_RAKE)
-        need = need._replace(rejected={**others, **need.rejected})
     if need.features is not None:
         game_checks.feature_count(source.game, need.features)
     reason = choose_form(source, options, need)
@@ -258,6 +255,9 @@ def choose_form(
     Raises:
       ValueError: See `represent`.
     """
+    if has_rake(game.game):
+        others = dict.fromkeys((TREE, PHANTOM, SIMULATOR), _WITH_RAKE)
+        need = need._replace(rejected={**others, **need.rejected})
     form = options.form
     if options.workers > 1 and SIMULATOR in need.rejected:
         raise ValueError(_WORKERS.format(options.workers))

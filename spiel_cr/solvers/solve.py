@@ -160,7 +160,7 @@ def solve(
                     f"{solver.name} stopped ({stop_reason}) after "
                     f"{solver.schedule_share:.1%} of its schedule, so its learning "
                     f"rate is still high; use a longer run, or a smaller schedule",
-                    stacklevel=2,
+                    stacklevel=3,
                 )
             fields = solver.outcome()
             if task.algorithm.family is algorithms.AUTO:
@@ -168,7 +168,7 @@ def solve(
                     solver, represented, timed, progress=progress
                 )
                 if solution is not None:
-                    fields["average"] = solution.behaviour
+                    fields |= {"average": solution.behaviour, "evaluated": None}
         finally:
             solver.close()
         specification = task.algorithm.specification

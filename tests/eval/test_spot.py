@@ -4,6 +4,7 @@ import csv
 
 import pytest
 
+from spiel_cr.policies import best_responses
 from spiel_cr.solvers.cfr import solver
 from tests.support.commands import refused, told
 
@@ -86,3 +87,19 @@ def test_rake_in_output_page_and_file(capsys, tmp_path):
     assert opened["ev"] == pytest.approx(solved["values"][0], abs=1e-9)
     text = page.read_text("utf-8")
     assert "rake 5% 3" in text and "a best response would gain" in text
+
+
+def test_the_last_evaluation_of_a_run_is_not_repeated(capsys, monkeypatch):
+    evaluated = []
+    value = best_responses._value
+    monkeypatch.setattr(
+        best_responses, "_value", lambda *a: evaluated.append(a) or value(*a)
+    )
+    found, _, _ = told(capsys, *RIVER, "--until", "1e-9")
+    # Each player's best response once, after the last iteration.
+    assert len(evaluated) == 2 * len(found["curve"])
+    assert found["nash_conv"] == found["curve"][-1]["nash_conv"]
+    monkeypatch.undo()
+    again, _, _ = told(capsys, *RIVER)
+    assert again["nash_conv"] == pytest.approx(found["nash_conv"], rel=1e-9)
+    assert again["value_bounds"] == pytest.approx(found["value_bounds"], rel=1e-9)

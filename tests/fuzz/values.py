@@ -468,7 +468,10 @@ _VALUES: dict[tuple[str, str], Values] = {
         ("30", "50", "30,50"),
         [*"0 -1 1000001".split(), Bad("1,2,3", shown=("[1, 2, 3]",)), *_NOT_WHOLE],
     ),
-    ("spot", "--rake"): _words("5%,3  5%  0.5%,2.5", "5  five%  101%  5%,x  5%,3,1"),
+    ("spot", "--rake"): Values(
+        ("5%,3", "5%", "0.5%,2.5"),
+        [*_lines("5  five%  101%"), Bad("5%,x", shown=("5% x",)), *_NO_WORD],
+    ),
     ("spot", "--open"): Values(("spot.npz",), _NOT_POLICY),
     ("spot", "--write-ranges"): Values(("ranges.txt", "new/ranges.txt"), _NOT_FILE),
     ("spot", "--ranges"): _words(

@@ -77,7 +77,7 @@ def test_the_game_is_the_same(name):
         best_responses.expected_value(form, reach), abs=1e-12
     )
     found = [
-        best_responses.nash_conv_of_averages(
+        best_responses.bounds_of_averages(
             f,
             tuple(own.by_position(r) for own, r in zip(f.layouts, reach, strict=True)),
         )

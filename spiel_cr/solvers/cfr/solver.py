@@ -243,6 +243,8 @@ class Solver(IterativeSolver):
         self.config, self.dtype = functions.config, functions.dtype
         self.exponent = functions.exponent
         self.seconds = 0.0
+        # The last iteration that was evaluated, and its value bounds without locks.
+        self._evaluated: tuple[int, tuple[float, float] | None] = (-1, None)
         # Maximum number of iterations of the next chunk, and a first guess of the
         # seconds per iteration.
         self._chunk, self._pace = 1, 1e-9
@@ -395,11 +397,14 @@ class Solver(IterativeSolver):
 
     def nash_conv(self) -> float:
         """Compute the exact NashConv of the average strategy in the whole game."""
-        return self._nash_conv(locking.lifted(self.form))
+        low, high = self._value_bounds(locking.lifted(self.form))
+        self._evaluated = self.iterations, (low, high)
+        return high - low
 
     def nash_conv_with_locks(self) -> float:
         """Compute the exact NashConv of the average strategy in the game with locks."""
-        return self._nash_conv(self.form)
+        low, high = self._value_bounds(self.form)
+        return high - low
 
     @property
     def has_locks(self) -> bool:
@@ -429,9 +434,13 @@ class Solver(IterativeSolver):
             tuple(read(p, dtype).astype(dtype, copy=False) for p in range(2))
             for read in (self.average_behaviour, self.current_behaviour)
         )
+        iterations, bounds = self._evaluated
+        # In float32, the average of the result is rounded.
+        is_known = iterations == self.iterations and self.dtype == np.float64
         return {
             "solved": self.solved,
             "average": average,
+            "evaluated": bounds if is_known else None,
             "current": current,
             "compile_seconds": self.compile_seconds,
             "trajectories": self.trajectories_per_iteration * self.iterations,
@@ -441,22 +450,23 @@ class Solver(IterativeSolver):
         """Free the arrays of game and state; the solver cannot be used afterwards."""
         self.problem = self._state = None
 
-    def _nash_conv(self, form: layout.SequenceForm) -> float:
-        """Compute NashConv in a form that may have other locks than the solver's."""
+    def _value_bounds(self, form: layout.SequenceForm) -> tuple[float, float]:
+        """Compute value bounds in a form whose locks may differ from the solver's."""
         if self._functions.consumes:
             memory.trim()  # return the working memory of iterations on a large game
         shared = any(labels is not None for labels in self.buckets)
         if self._reader is None and not shared:
             first, second = (np.asarray(self._player(p).average) for p in range(2))
-            return best_responses.nash_conv_of_averages(form, (first, second))
+            return best_responses.bounds_of_averages(form, (first, second))
         if isinstance(self._reader, PositionReader):
             positions = [self._reader.positions(self._state, p) for p in range(2)]
-            return best_responses.nash_conv_of_averages(
-                form, (positions[0], positions[1])
-            )
+            return best_responses.bounds_of_averages(form, (positions[0], positions[1]))
         behaviour = self.average_behaviour(0), self.average_behaviour(1)
         reach = best_responses.reach_of(form, behaviour)
-        return best_responses.nash_conv(form, reach)
+        first, second = (
+            best_responses.best_response_value(form, p, reach[1 - p]) for p in range(2)
+        )
+        return -second, first
 
     def current_behaviour(
         self, player: int, dtype: np.typing.DTypeLike = np.float64
