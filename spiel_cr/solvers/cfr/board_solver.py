@@ -6,6 +6,7 @@ board (see `board_iteration`). The boards below the root are divided among threa
 whose results are added in a fixed order.
 """
 
+import functools
 import importlib.util
 import itertools
 import math
@@ -169,10 +170,9 @@ class _BoardEngine:
             cuts = np.linspace(first, end, len(spaces) + 1).astype(np.int64).tolist()
             sums = [np.zeros_like(values) for _ in spaces]
             parts = zip(itertools.pairwise(cuts), spaces, sums, strict=True)
+            process = functools.partial(compiled.process_below, sweep, g)
             running = [
-                self._executor.submit(
-                    *(compiled.process_below, sweep, g, part, spaces[0], space, total)
-                )
+                self._executor.submit(process, part, spaces[0], space, total)
                 for part, space, total in parts
                 if part[0] < part[1]
             ]
