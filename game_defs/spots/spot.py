@@ -204,8 +204,6 @@ class SpotGame(base.Game):
 
     def __init__(self, params: Mapping[str, Any] | None = None) -> None:
         merged = parameters.merge(_GAME_TYPE, params, _ALLOWED)
-        if not merged["rake"]:
-            del merged["rake"]  # Game strings of spots without rake do not have it.
         self.spot = _spot(*sorted(merged.items()))
         bets, stakes = self.spot.bets, self.spot.stakes
         super().__init__(

@@ -225,7 +225,7 @@ def test_every_path_of_an_option_is_checked_before_work():
         if action.type is setting_options.path_value
         or {"PATH", "FILE", "DIR"} & set(str(action.metavar).split("|"))
     }
-    assert found - {"policy", "lock", "later"} == known
+    assert found - {"policy", "lock", "later", "open"} == known
 
 
 def test_warnings_are_lines(capsys):

@@ -246,7 +246,7 @@ def waiting(path, length):
 LONG = "oshi_zumo"
 
 
-def test_a_batch_that_nobody_gave_is_one_that_fits(tmp_path, capsys, caplog):
+def test_a_batch_that_nobody_gave_is_one_that_fits(tmp_path, capsys, absl_log):
     with messages.listening():
         result = sample(LONG, "os-mccfr", 2, memory_limit="2GB")
     batch = result.table.batch
@@ -256,7 +256,7 @@ def test_a_batch_that_nobody_gave_is_one_that_fits(tmp_path, capsys, caplog):
     assert_same(sample(LONG, given, 2, memory_limit="2GB"), result)
     assert sample(LONG, "os-mccfr", 1, memory_limit="3GB").table.batch > batch
     assert sample(LONG, "es-mccfr", 1, memory_limit="600MB").table.batch < 64
-    assert "leaves most of them unused" not in caplog.text  # nobody chose it
+    assert "leaves most of them unused" not in absl_log.text  # nobody chose it
     assert sample("kuhn_poker", "os-mccfr", 1).table.batch == 4096
     path = tmp_path / "state.npz"
     options = {"memory_limit": "2GB", "checkpoint_path": path}
@@ -361,14 +361,14 @@ def test_half_an_iteration_is_never_written(tmp_path, monkeypatch, happens, rais
     assert_same(sample(checkpoint_path=path), sample())
 
 
-def test_small_batches_that_were_given_are_warned_of(caplog):
+def test_small_batches_that_were_given_are_warned_of(absl_log):
     sample(algorithm="os-mccfr(batch=64)", iterations=1)
-    assert not caplog.records
+    assert not absl_log.records
     sample(algorithm="os-mccfr(batch=1)", iterations=1)
-    assert "batch=1 wastes most of that time" in caplog.text
+    assert "batch=1 wastes most of that time" in absl_log.text
 
 
-def test_what_workers_hold_does_not_change_what_is_followed(monkeypatch, caplog):
+def test_what_workers_hold_does_not_change_what_is_followed(monkeypatch, absl_log):
     """External sampling follows as much as the limit says, not as is free."""
     game, algorithm = games.goofspiel(5, "descending"), "es-mccfr(batch=64)"
     results = []
@@ -379,5 +379,5 @@ def test_what_workers_hold_does_not_change_what_is_followed(monkeypatch, caplog)
         )
         results.append(sample(game, algorithm, 2, batched_rules=False))
     assert results[0].table.limit < results[1].table.limit
-    assert caplog.text.count("and one action below") == 2
+    assert absl_log.text.count("and one action below") == 2
     assert_same(*results)
