@@ -165,7 +165,7 @@ def test_words_make_one_string():
     game = poker.spot("5c9dJs2h", 200, 1900, ranges="QQ+,AK;22+", bets="50%,pot; cap 3")
     assert str(game) == (
         "python_poker_spot(bets=50% pot; cap 3,board=5c9dJs2h,first=oop,pot=200,"
-        "ranges=QQ+ AK;22+,stack=1900)"
+        "rake=,ranges=QQ+ AK;22+,stack=1900)"
     )
     assert str(spiel_cr.load_game(str(game))) == str(game)
 
