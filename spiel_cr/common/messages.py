@@ -87,7 +87,11 @@ class _Lines:
 
 
 def progress_bar(
-    items: Any = None, *, progress: bool | None = None, **options: Any
+    items: Any = None,
+    *,
+    progress: bool | None = None,
+    disable: bool = False,
+    **options: Any,
 ) -> Any:
     """Return a bar of `tqdm` on stderr, or lines if stderr is not a terminal.
 
@@ -95,6 +99,7 @@ def progress_bar(
       items: Items to iterate over, if any.
       progress: Argument `progress` of the calling function. If None, the bar appears
         inside `listening`, and otherwise after ten seconds on a terminal.
+      disable: Whether no bar is shown in any case.
       options: Further arguments of `tqdm`.
     """
     from tqdm import tqdm  # Slow to import.
@@ -105,7 +110,7 @@ def progress_bar(
         options |= {"file": _Lines(sys.stderr), **every}
     if not shown and progress is None and _listens is None and is_terminal:
         shown, options["delay"] = True, _LATE
-    return tqdm(items, disable=not shown, **options)
+    return tqdm(items, disable=disable or not shown, **options)
 
 
 def latest() -> str:

@@ -231,7 +231,8 @@ def drive(
     options: dict[str, Any] = {
         "total": None if most == MOST_ITERATIONS else most,
         "desc": solver.name,
-        "progress": False if solver.in_one_step else progress,
+        "progress": progress,
+        "disable": solver.in_one_step,
         "initial": solver.iterations,
     }
     saving = _Saving(solver, keeper)

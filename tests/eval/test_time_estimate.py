@@ -78,7 +78,7 @@ def test_long_work_only_is_announced(capsys, monkeypatch):
         "solve --game leduc_poker --algorithm cfr+ --seconds 30",
         "resolve --game leduc_poker --iterations 100000",
         "compare --game kuhn_poker --algorithms cfr+;openspiel-cfr --out OUT",
-        "exploit --game kuhn_poker --policy resolving(iterations=9) --minutes 1",
+        "exploit --game kuhn_poker --policy resolving(iterations=9) --minutes 600",
         "spot --board 5c9dJs2h3c --pot 10 --stack 15 --bets pot --seconds 30",
     ],
 )

@@ -35,7 +35,7 @@ MOST_ATTEMPTS = 62
 _ENTRY, _WORLD = 5, 64
 # Number of passes of an estimate (its standard error is some percent), and its ratio to
 # the limit that is an error.
-_PASSES, _CLEARLY = 2000, 2.0
+_PASSES, _CLEARLY = 200, 2.0
 
 
 class PhantomRules(BatchedRules, Protocol):
@@ -161,7 +161,7 @@ def estimate_phantom_worlds(
     tried = np.zeros((_PASSES, game.num_distinct_actions()), bool)
     while len(states):
         acting = np.asarray(rules.current_player(states))
-        goes_on = np.isin(acting, (0, 1))
+        goes_on = np.isin(acting, (0, 1)) & (weight > 0)
         total += float(weight[~goes_on if player is not None else slice(None)].sum())
         states, weight, tried = states[goes_on], weight[goes_on], tried[goes_on]
         succeeds, _ = _move_outcomes(game, rules, states)
