@@ -204,7 +204,7 @@ def test_resolving_with_locks():
 
 
 def test_a_notebook_and_a_plot_name_the_number():
-    pytest.importorskip("matplotlib", reason="the extra plots is not installed")
+    pytest.importorskip("matplotlib", reason="matplotlib is not installed")
     result = solve("tree", spiel_cr.Goal(40, eval_every=20))
     page, points = result._repr_html_(), result.curve
     for number, name in (
