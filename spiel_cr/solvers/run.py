@@ -232,7 +232,7 @@ def drive(
         "total": None if most == MOST_ITERATIONS else most,
         "desc": solver.name,
         "progress": progress,
-        "disable": solver.in_one_step,
+        "disable": solver.in_one_step or progress is False,
         "initial": solver.iterations,
     }
     saving = _Saving(solver, keeper)

@@ -155,20 +155,20 @@ def test_memory_for_less_than_a_trajectory(max_bytes):
         make("os-mccfr(batch=1024)", max_bytes=max_bytes)
 
 
-def test_narrowing_is_said_once(caplog):
+def test_narrowing_is_said_once(absl_log):
     solver = make("es-mccfr(batch=64)", games.goofspiel(5, "descending"))
     solver.run(3)
-    assert caplog.text.count("one action below") == 1
+    assert absl_log.text.count("one action below") == 1
 
 
-def test_a_full_table_goes_on(caplog):
+def test_a_full_table_goes_on(absl_log):
     """It keeps under the limit, and the rows that it has still learn."""
     solver = make("vr-mccfr(batch=64)", max_bytes=400_000)
     solver.run(2)
     tight = make("vr-mccfr(batch=64)", max_bytes=solver_bytes(solver) + 3000)
     tight.run(10)
     table = tight.table
-    assert table.full and caplog.text.count("the table is full") == 1
+    assert table.full and absl_log.text.count("the table is full") == 1
     assert table.nbytes <= 3000 + 2000 and table.rows < solver.table.rows
     before = table.visits[: table.rows].sum(), table.regret[: table.entries].copy()
     tight.run(3)
