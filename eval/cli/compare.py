@@ -35,7 +35,7 @@ examples:
 import dataclasses
 import re
 import zlib
-from typing import Any, Literal
+from typing import Any
 
 from spiel_cr.common import atomic, memory
 from spiel_cr.common.messages import one_line
@@ -101,7 +101,7 @@ class CompareOptions(WorkerOptions):
         default=None, metadata={"choices": list(PANELS)}
     )
     width: str | None = None
-    unit: Literal["nash_conv", "exploitability", "mbb"] = "nash_conv"
+    unit: plotting.Unit = "nash_conv"
     latex: atomic.Path | None = None
     patience: float | None = None
 

@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 
 from spiel_cr.common import compilation_cache
 from spiel_cr.common.messages import announce, elapsed
+from spiel_cr.evaluation.openspiel_evaluator import MOST_HISTORIES
 from spiel_cr.games.opening import estimate
 from spiel_cr.games.opening.opened import Opened
 from spiel_cr.games.phantom.phantom_rules import estimate_phantom_worlds, phantom_rules
@@ -26,8 +27,6 @@ _LOOP = 6e-3
 _COUNTING = 0.5
 # Seconds of work, in an estimate, above which it is printed.
 _LONG = 1.5
-# Number of histories up to which OpenSpiel's evaluator is used.
-_MOST_OPENSPIEL = 500_000
 
 
 class _Costs(NamedTuple):
@@ -118,7 +117,7 @@ def solving_phases(
     building, evaluating = costs.building * size, costs.evaluating * size
     if opened.rules is None:
         building += costs.walking * size
-    if evaluator != "spiel_cr" and size <= _MOST_OPENSPIEL:
+    if evaluator != "spiel_cr" and size <= MOST_HISTORIES:
         evaluating = costs.openspiel * size or evaluating
     solving = math.inf if seconds is None else seconds
     if iterations is not None and costs.iterating:

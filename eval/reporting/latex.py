@@ -29,12 +29,7 @@ def table(summaries: Sequence[GameSummary], unit: Unit) -> str:
     """
     heads = ["Game", "Algorithm", unit_label(unit), "Range", "Seconds", "Iterations"]
     rows = [
-        (
-            [
-                escaped(summary.game if place == 0 else ""),
-                *_cells(row, unit, summary.game),
-            ]
-        )
+        [escaped("" if place else summary.game), *_cells(row, unit, summary.game)]
         for summary in summaries
         for place, row in enumerate(summary.rows)
     ]

@@ -55,12 +55,9 @@ def caching() -> Iterator[None]:
     with _lock:
         if not _blocks:
             _settings_outside = {name: getattr(jax.config, name) for name in _SETTINGS}
-            named, enabled = (
-                os.environ.get(VARIABLE, ""),
-                "jax_enable_compilation_cache",
-            )
-            if getattr(jax.config, enabled) and not _settings_outside[_SETTINGS[0]]:
-                _use(_prepared_once(named))
+            enabled = jax.config.jax_enable_compilation_cache
+            if enabled and not _settings_outside[_SETTINGS[0]]:
+                _use(_prepared_once(os.environ.get(VARIABLE, "")))
         _blocks += 1
     try:
         yield

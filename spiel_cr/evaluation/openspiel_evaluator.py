@@ -21,7 +21,7 @@ from spiel_cr.solvers import footprint
 EVALUATORS = ("auto", "openspiel", "spiel_cr")
 
 # OpenSpiel's Python tools take about 70 microseconds for each history.
-_MOST_HISTORIES = 500_000
+MOST_HISTORIES = 500_000
 # Bytes for each history, for each infoset with its state, and for each number of an
 # infoset's tensor, which a `TabularPolicy` stores as Python and numpy floats.
 _HISTORY, _INFOSET, _NUMBER = 450, 1400, 48
@@ -133,7 +133,7 @@ def check_memory(
 
 def is_too_large(tree: GameTree, limit: memory.Limit) -> bool:
     """Return whether OpenSpiel's tools fail, or need too much time or memory."""
-    if len(tree.histories) > _MOST_HISTORIES or is_too_deep(tree):
+    if len(tree.histories) > MOST_HISTORIES or is_too_deep(tree):
         return True
     try:
         need = footprint.tree_bytes(tree) + openspiel_bytes(tree)
@@ -167,12 +167,12 @@ def check_public_tree(game: pyspiel.Game) -> None:
                 f"fail there; leave --evaluator out to use spiel_cr's best responses "
                 f"on the public-tree form, which are exact, too"
             ) from error
-    histories = estimate.estimate_histories(game, threshold=_MOST_HISTORIES)
-    if histories > _MOST_HISTORIES:
+    histories = estimate.estimate_histories(game, threshold=MOST_HISTORIES)
+    if histories > MOST_HISTORIES:
         raise GameTooLargeError(
             f"evaluator='openspiel': {game} has "
             f"{estimate.describe_histories(histories)}, and OpenSpiel's tools would "
-            f"take too long above {_MOST_HISTORIES:,}; leave --evaluator out to use "
+            f"take too long above {MOST_HISTORIES:,}; leave --evaluator out to use "
             f"spiel_cr's exact best responses on the public-tree form"
         )
 

@@ -145,10 +145,8 @@ def draw(
         # A curve without points still has a colour and an entry in the legend.
         x, *values = np.array(one.points).reshape(-1, 4).T
         middle, low, high = np.maximum(values, _FLOOR * greatest)
-        colour, style = (
-            _COLOURS[place % len(_COLOURS)],
-            "-" if one.is_spiel_cr else "--",
-        )
+        colour = _COLOURS[place % len(_COLOURS)]
+        style = "-" if one.is_spiel_cr else "--"
         axis.fill_between(x, low, high, color=colour, alpha=0.2, linewidth=0)
         axis.plot(
             x,

@@ -6,7 +6,7 @@ import pathlib
 import re
 import textwrap
 from collections.abc import Mapping, Sequence
-from typing import Any, Literal, NamedTuple, TypeAlias
+from typing import Any, Literal, NamedTuple, TypeAlias, get_args
 
 import numpy as np
 
@@ -27,7 +27,7 @@ from spiel_cr.policies.curves import (
 from spiel_cr.policies.result import CurvePoint, Result
 
 Unit = Literal["nash_conv", "exploitability", "mbb"]
-UNITS = ("nash_conv", "exploitability", "mbb")
+UNITS: tuple[Unit, ...] = get_args(Unit)
 # A convergence curve, or several of them with different seeds.
 Curves: TypeAlias = Result | Sequence[CurvePoint] | Sequence[Result]
 # Results of `solve` or of comparisons.

@@ -102,7 +102,7 @@ def test_both_judges_agree(capsys, command):
 def test_large_games_are_not_given_to_openspiel(capsys, monkeypatch):
     words = ("solve", *KUHN, "--iterations", 10)
     assert report(capsys, *words)["evaluator"] == "openspiel"
-    monkeypatch.setattr(openspiel_evaluator, "_MOST_HISTORIES", 57)
+    monkeypatch.setattr(openspiel_evaluator, "MOST_HISTORIES", 57)
     assert report(capsys, *words)["evaluator"] == "spiel_cr"
     assert (
         report(capsys, *words, "--evaluator", "openspiel")["evaluator"] == "openspiel"
