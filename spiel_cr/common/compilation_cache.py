@@ -35,6 +35,7 @@ _SETTINGS = (
     "jax_persistent_cache_min_compile_time_secs",
     "jax_persistent_cache_min_entry_size_bytes",
 )
+_ENABLED = "jax_enable_compilation_cache"
 # First bytes of entries that were compressed with zstandard instead of zlib.
 _ZSTANDARD = b"\x28\xb5\x2f\xfd"
 
@@ -55,7 +56,7 @@ def caching() -> Iterator[None]:
     with _lock:
         if not _blocks:
             _settings_outside = {name: getattr(jax.config, name) for name in _SETTINGS}
-            enabled = jax.config.jax_enable_compilation_cache
+            enabled = getattr(jax.config, _ENABLED)
             if enabled and not _settings_outside[_SETTINGS[0]]:
                 _use(_prepared_once(os.environ.get(VARIABLE, "")))
         _blocks += 1
