@@ -227,7 +227,7 @@ def _open(arguments: Arguments, node: str) -> tuple[dict[str, Any], Any, Any]:
 def _lead(policy: FormPolicy, report: dict[str, Any]) -> str:
     """Return the sentence under the title of the page."""
     values = policy.game.get_parameters()
-    rake = f"rake {values['rake']}; " if "rake" in values else ""
+    rake = f"rake {values['rake']}; " if values["rake"] else ""
     lead = (
         f"pot {values['pot']}, stacks {values['stack']}; ranges {values['ranges']}; "
         f"bets {values['bets']}; {rake}"

@@ -114,10 +114,8 @@ def range_text(weights: np.ndarray, notation: str = "pio") -> str:
         return ",".join(n if w == 1 else f"{n}:{_decimal(w)}" for n, w in pieces)
     parts = []
     for weight in sorted({weight for _, weight in pieces}, reverse=True):
-        names, tag = (
-            ",".join(n for n, w in pieces if w == weight),
-            _decimal(100 * weight),
-        )
+        names = ",".join(n for n, w in pieces if w == weight)
+        tag = _decimal(100 * weight)
         parts.append(names if weight == 1 else f"[{tag}]{names}[/{tag}]")
     return ",".join(parts)
 

@@ -89,6 +89,12 @@ def test_rake_in_output_page_and_file(capsys, tmp_path):
     assert "rake 5% 3" in text and "a best response would gain" in text
 
 
+def test_a_page_without_rake_does_not_name_one(capsys, tmp_path):
+    page = tmp_path / "page.html"
+    told(capsys, *RIVER, "--html", page)
+    assert "rake" not in page.read_text("utf-8").partition("<script")[0]
+
+
 def test_the_last_evaluation_of_a_run_is_not_repeated(capsys, monkeypatch):
     evaluated = []
     value = best_responses._value
