@@ -162,15 +162,13 @@ def run(arguments: Arguments) -> dict[str, object]:
 def _announce_estimate(
     arguments: Arguments, algorithms: list[str], budget: Budget, workers: int
 ) -> None:
-    """Print an estimate of the time of all runs, if none of them is finished."""
+    """Print an estimate of the time of all runs, as if none were finished."""
     total, count = Phases(), 0
     for game in dict.fromkeys(arguments.game):
         runs = comparisons.plan([game], algorithms, budget, arguments.seeds)
         compiled = [run for run in runs if registry.find(run.algorithm).is_spiel_cr]
-        # Workers do not cache compiled functions.
-        one = solving_phases(
-            open_game(game), TREE, ("compare", game), seconds=budget.seconds
-        )
+        # No run is marked as cached: workers compile everything again.
+        one = solving_phases(open_game(game), TREE, (), seconds=budget.seconds)
         each = (1, len(compiled) / workers, len(runs) / workers, len(runs) / workers)
         parts = zip(total, one, each, strict=True)
         total = Phases(*(sum_ + part * times for sum_, part, times in parts))

@@ -227,7 +227,7 @@ def _platform_problem() -> str:
         return ""
     try:
         jax.devices()
-    # JAX raises an error without a message for some platforms.
+    # JAX documents no types of these errors, and some of them have no message.
     except Exception as error:
         reason = one_line(error) or "there is no such device"
         return (

@@ -235,7 +235,7 @@ def _print_result(series: MatchSeries, played: FinishedMatch, out: TextIO) -> No
 
 
 def _print_beliefs(series: MatchSeries, played: FinishedMatch, out: TextIO) -> None:
-    """Print what each bot believed at its moves."""
+    """Print the beliefs of each bot at its moves."""
     for seat, bot in enumerate(played.bots):
         if bot == HUMAN:
             continue

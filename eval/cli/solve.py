@@ -176,7 +176,8 @@ def _estimated(
     form = representation.choose_form(opened, task.options, task.need()).form
     config, family = task.algorithm.config, task.algorithm.family
     marker = (str(opened.game), form, str(config), task.kind.name)
-    full_width = not (family.samples and family.name != "automatic" or family.networks)
+    is_auto = family is algorithms.AUTO
+    full_width = is_auto or not (family.samples or family.networks)
     phases = time_estimate.solving_phases(
         opened,
         form,
@@ -483,7 +484,7 @@ def _report_general_sum(result: Result) -> dict[str, object]:
     print("  with rake   not zero-sum: the strategies are not an exact equilibrium")
     for player, (value, regret) in enumerate(zip(values, regrets, strict=True)):
         print(
-            f"  player {player}    EV {value:+.6f} under this policy; would gain "
-            f"{max(regret, 0.0):.6g} by a best response"
+            f"  player {player}    EV {number_text(value, '+.6f')} under this policy; would "
+            f"gain {number_text(max(regret, 0.0), '.6g')} by a best response"
         )
     return {"values": values, "regrets": regrets}

@@ -203,7 +203,8 @@ def _open(arguments: Arguments, node: str) -> tuple[dict[str, Any], Any, Any]:
             f"spot --save wrote"
         )
     settings = {f.name: f.default for f in dataclasses.fields(SpotOptions)}
-    settings |= dict.fromkeys(("iterations", "seconds", "until", "checkpoint"))
+    limits = "iterations seconds until eval_every wall_clock checkpoint"
+    settings |= dict.fromkeys(limits.split())
     for name, default in settings.items():
         if name not in _OPENING.split() and getattr(arguments, name) != default:
             flag = flag_of(name)
@@ -212,14 +213,16 @@ def _open(arguments: Arguments, node: str) -> tuple[dict[str, Any], Any, Any]:
         raise ValueError(
             "--plot: a saved spot has no curve; add --report turn or river"
         )
+    if arguments.board and arguments.report:
+        raise ValueError("--board: a report is about all boards; remove --board")
     _check_node(policy.game, node, arguments.report)
     facts = {k: file.metadata.get(k) for k in ("algorithm", "iterations", "nash_conv")}
     more = "nash_conv_with_locks", "values", "regrets"
     facts |= {k: file.metadata[k] for k in more if k in file.metadata}
     print(f"{one_line(policy.game)}, {facts['algorithm']}, saved in {arguments.open}")
     for name, label in ("nash_conv", "NashConv"), (more[0], "with locks"):
-        if name in facts:
-            print(f"  {label:<12}{facts[name]:.3e}  (stored)")
+        if (number := facts.get(name)) is not None:
+            print(f"  {label:<12}{number_text(number, '.3e')}  (stored)")
     report = {"game": str(policy.game), **facts, **arguments.options("open")}
     return report, policy, policy.form.sequence_form
 

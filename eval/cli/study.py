@@ -151,7 +151,11 @@ def _print_table(points: Sequence[MeanPoint]) -> None:
 
 def _print_points(points: Sequence[MeanPoint], x_label: str) -> None:
     """Print means of all quantities, of long curves the last points."""
-    if not x_label and all(": " in p.series and p.seeds == 1 for p in points):
+    if (
+        points
+        and not x_label
+        and all(": " in p.series and p.seeds == 1 for p in points)
+    ):
         _print_table(points)
         return
     by_series: dict[str, list[MeanPoint]] = {}

@@ -110,8 +110,8 @@ def solving_phases(
     costs, speed = _COSTS[form], _speed()
     try:
         size = costs.size(opened)
-    except Exception:
-        size = 0.0  # The work itself reports what is wrong with the game.
+    except Exception:  # Rules of users' games may raise any error.
+        size = 0.0  # The work itself reports the error.
     length = min(opened.game.max_game_length(), 100)
     warm = compilation_cache.is_marked(marker)
     building, evaluating = costs.building * size, costs.evaluating * size
@@ -154,7 +154,9 @@ def announce_phases(phases: Phases, note: str = "") -> float:
 
 
 def _text(seconds: float) -> str:
-    return "?" if math.isnan(seconds) else f"{seconds:.2g} s"
+    if math.isnan(seconds):
+        return "?"
+    return f"{seconds:.2g} s" if seconds < 99.5 else f"{seconds:.0f} s"
 
 
 def _speed() -> float:

@@ -44,8 +44,8 @@ def last_round(policy: FormPolicy) -> int:
 def spot_page(policy: FormPolicy, form: SequenceForm, lead: str) -> str:
     """Return the page with all decisions of the first street, and of later ones.
 
-    On later streets, the numbers of a hand are means over the cards that have come.
-    Streets with too many decisions or hands are left out, except the first one.
+    On later streets, the numbers of a hand are means over the cards that have been
+    dealt. Streets with too many decisions or hands are left out, except the first one.
 
     Args:
       policy: Policy of a hold'em game in public-tree form.

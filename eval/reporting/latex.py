@@ -71,6 +71,6 @@ def escaped(text: str) -> str:
 def _number(value: float) -> str:
     """Return three significant digits, with a power of ten if it is far from 1."""
     mantissa, _, exponent = f"{value:.2e}".partition("e")
-    if 0.01 <= abs(value) < 10_000 or not value:
+    if -2 <= int(exponent) <= 2:
         return re.sub(r"\.$", "", f"{value:#.3g}") if value else "0"
     return rf"${mantissa} \times 10^{{{int(exponent)}}}$"

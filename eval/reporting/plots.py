@@ -92,7 +92,7 @@ def plot_cards(
         for axis, caption in zip(axes, captions, strict=True):
             _set_grid(axis, list(suits.values()), ranks)
             axis.set_title(caption, fontsize="medium", loc="left")
-            axis.set_facecolor("0.92")  # Cards that cannot come.
+            axis.set_facecolor("0.92")  # Cards that cannot be dealt.
         axes[0].figure.suptitle(title, fontsize="medium")
         axes[0].figure.legend(ncols=len(actions), loc="outside lower center")
 

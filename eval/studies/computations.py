@@ -30,8 +30,6 @@ from ..tournaments import sessions, tournament
 from ..tournaments.round_robin import RoundRobinConfig
 from .study import Measurement
 
-_GAIN = "value", "half_width"
-
 
 def scaled(size: float, count: int, least: int = 1) -> int:
     """Return a number of iterations, matches or similar units at a size."""
@@ -292,10 +290,13 @@ def responses(
         seed=seed,
     )
     responses = [spiel_cr.best_response(game, policy, p, config) for p in range(2)]
-    value, error = (sum(getattr(r, name) for r in responses) for name in _GAIN)
-    name, total = f"{method} against {policy}", 2 * (unit or 0)
+    value = sum(response.value for response in responses)
+    error = sum(response.half_width or 0.0 for response in responses)
     if unit is None:
-        name, total = f"{name}, {game}", spiel_cr.nash_conv(game, policy)
+        name = f"{method} against {policy}, {game}"
+        total = spiel_cr.nash_conv(game, policy)
+    else:
+        name, total = f"{method} against {policy}", 2 * unit
     yield Measurement(name, value / total, error=error / total)
 
 

@@ -40,10 +40,10 @@ def beliefs_during(
     ]
 
 
-def in_words(
+def labels_of(
     state: pyspiel.State, beliefs: BotBeliefs, player: int, numbers: dict[str, float]
-) -> list[tuple[str, float]]:
-    """Return numbers with descriptions of what a player holds in place of their keys.
+) -> dict[str, str]:
+    """Return descriptions of a player's private information, by the keys of numbers.
 
     Args:
       state: The decision.
@@ -56,8 +56,7 @@ def in_words(
     labels = short_labels(list(numbers))
     if families.is_drawn(state.get_game()) and (infosets is None or key in infosets):
         labels = [families.holds_of(state, player, text) for text in numbers]
-    pairs = zip(labels, numbers.values(), strict=True)
-    return sorted(pairs, key=lambda pair: (-pair[1], pair[0]))
+    return dict(zip(numbers, labels, strict=True))
 
 
 def lines(state: pyspiel.State, beliefs: BotBeliefs) -> list[str]:
@@ -74,7 +73,11 @@ def lines(state: pyspiel.State, beliefs: BotBeliefs) -> list[str]:
         ),
     ):
         if numbers is not None:
-            pairs = in_words(state, beliefs, player, numbers)
+            labels = labels_of(state, beliefs, player, numbers).values()
+            pairs = sorted(
+                zip(labels, numbers.values(), strict=True),
+                key=lambda pair: (-pair[1], pair[0]),
+            )
             texts.append(f"{title}: {', '.join(form.format(*pair) for pair in pairs)}")
     if beliefs.nash_conv is not None:
         texts.append(f"NashConv of its last subgame: {beliefs.nash_conv:.3g}")

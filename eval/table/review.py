@@ -27,6 +27,7 @@ from spiel_cr.games.tree.tree import GameTree
 from spiel_cr.games.tree.tree_builder import build_tree
 from spiel_cr.policies import best_responses, conversions
 from spiel_cr.policies.beliefs import BotBeliefs, tree_posterior
+from spiel_cr.policies.beliefs.bot_beliefs import sums_of
 from spiel_cr.policies.bot_base import as_learner
 from spiel_cr.solvers.solve import solve
 
@@ -285,19 +286,19 @@ def _add_beliefs(
     states: list[pyspiel.State],
     beliefs: list[tuple[pyspiel.State, BotBeliefs]],
 ) -> None:
-    """Add to each of the person's decisions what the bot believed at its last one."""
+    """Add the beliefs of the bot at its last decision to each one of the person."""
     for decision, state in zip(shown, states, strict=True):
         person, length = state.current_player(), len(state.history())
         earlier = [each for each in beliefs if len(each[0].history()) < length]
         decision["beliefs"] = None
         if earlier and earlier[-1][1].opponent_range is not None:
             at, believed = earlier[-1]
-            best: dict[str, float] = {}
             numbers = believed.opponent_range or {}
-            for held, share in bot_beliefs.in_words(at, believed, person, numbers):
-                best[held] = best.get(held, 0.0) + share
-            true = families.draw(at, person).holds
-            entries = _entries(list(best.items()), true)
+            labels = bot_beliefs.labels_of(at, believed, person, numbers)
+            weights = np.array(list(numbers.values()))
+            shares = sums_of(list(labels.values()), weights)
+            true = labels.get(at.information_state_string(person))
+            entries = _entries(shares, true or families.draw(at, person).holds)
             decision["beliefs"] = entries | {
                 "notes": bot_beliefs.lines(at, believed)[1:]
             }
@@ -376,17 +377,17 @@ def _range(
         if weight[place] > 0:
             held = families.draw(tree.state_at(int(histories[place])), player).holds
             probabilities[held] = probabilities.get(held, 0.0) + float(weight[place])
-    best = sorted(probabilities.items(), key=lambda item: (-item[1], item[0]))
-    return _entries(best, true)
+    return _entries(probabilities, true)
 
 
-def _entries(best: list[tuple[str, float]], true: str) -> Json:
+def _entries(probabilities: dict[str, float], true: str) -> Json:
     """Return the likeliest entries of a range, and the one that is true.
 
     Args:
-      best: Private information and its probability, the likeliest first.
+      probabilities: Probability of each piece of private information.
       true: Private information that the player has in the match.
     """
+    best = sorted(probabilities.items(), key=lambda item: (-item[1], item[0]))
     lines: list[Json] = [
         {"holds": held, "probability": round(share, 6), "true": held == true}
         for number, (held, share) in enumerate(best)

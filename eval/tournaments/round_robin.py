@@ -170,7 +170,8 @@ def run_round_robin(
             initial=done,
             desc="tournament",
             unit=kind.unit,
-            progress=config.progress and done < len(plan),
+            progress=config.progress,
+            disable=done == len(plan),
         ):
             pass
         # A folder may contain more units than this call requests.

@@ -162,6 +162,8 @@ def _read_rake(text: str) -> Callable[[np.ndarray], np.ndarray] | None:
             f"'5%,3', or '5%' without a cap"
         )
     share, cap = float(match[1]) / 100, float(match[2] or "inf")
+    if 0 in (share, cap):
+        return None
     return lambda pots: np.minimum(share * pots, cap)
 
 

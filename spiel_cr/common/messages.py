@@ -98,7 +98,8 @@ def progress_bar(
     Args:
       items: Items to iterate over, if any.
       progress: Argument `progress` of the calling function. If None, the bar appears
-        inside `listening`, and otherwise after ten seconds on a terminal.
+        inside `listening`, and otherwise after ten seconds on a terminal. If False, it
+        appears only inside `listening`.
       disable: Whether no bar is shown in any case.
       options: Further arguments of `tqdm`.
     """

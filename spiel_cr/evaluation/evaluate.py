@@ -298,8 +298,9 @@ def evaluate_repeatedly(
         left = sum(key not in log.records for key in tasks)
         setup = tree, bot, config.seed, executor.is_in_process
         records = log.map(executor, _BotQueries, setup, tasks)
-        progress = None if config.plays else False
-        for _ in progress_bar(records, desc="matches", total=left, progress=progress):
+        for _ in progress_bar(
+            records, desc="matches", total=left, disable=not config.plays
+        ):
             pass
         return [
             _evaluate_lines(tree, config, log, repeat)

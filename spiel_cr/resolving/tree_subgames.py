@@ -192,8 +192,8 @@ class TreeSubgames:
         if not self._sampled:
             decisions = self._tree.infosets[1 - self._player].decisions
             behaviour = uniform_behaviour(decisions)
+            first, counts = decisions.first_sequence, decisions.num_actions
             for solver, _, subgame in solves:
-                first, counts = decisions.first_sequence, decisions.num_actions
                 rows = ranges(first[subgame.other], counts[subgame.other])
                 played = solver.average_behaviour(1 - self._player)
                 behaviour[rows] = played[subgame.other_sequence :][: len(rows)]

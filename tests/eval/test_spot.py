@@ -68,6 +68,11 @@ def test_refusals(capsys, words, said):
         (["--iterations", "20"], "--iterations has no effect on a saved spot"),
         (["--node", "check fold"], "the action 'fold' does not exist"),
         (["--plot", "a.png"], "a saved spot has no curve; add --report turn or river"),
+        (["--wall-clock", "5"], "--wall-clock has no effect on a saved spot"),
+        (
+            ["--board", "5c9cJc2c3d", "--report", "river"],
+            "a report is about all boards",
+        ),
     ],
 )
 def test_refusals_of_saved_spots(capsys, tmp_path, words, said):

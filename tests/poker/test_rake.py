@@ -1,8 +1,9 @@
-"""Spots with rake, against best responses in explicit bimatrix games."""
+"""Spots with rake, against slow best responses on OpenSpiel's states."""
 
 import collections
 
 import numpy as np
+import pyspiel
 import pytest
 
 import spiel_cr
@@ -112,6 +113,13 @@ def test_values_and_gains_by_slow_best_responses(setting):
     assert result.nash_conv() == pytest.approx(sum(gains), abs=1e-6)
     root = poker.answers(result.average_policy(), form=result.form)
     assert root.mean(root.ev) == pytest.approx(values[0], abs=1e-6)
+
+
+@pytest.mark.parametrize("rake", ["0%", "0%,3", "5%,0"])
+def test_a_rake_of_nothing_is_none(rake):
+    game = poker.spot("5c9dJs2h3c", 100, 100, ranges="AA;KK", bets="pot", rake=rake)
+    assert game.get_type().utility == pyspiel.GameType.Utility.ZERO_SUM
+    assert spiel_cr.solve(game, "lp").nash_conv() < 1e-9
 
 
 def test_states_pay_the_rake():

@@ -146,7 +146,7 @@ def declare(
     tree = bets(seen[-1])
     ends = np.flatnonzero(tree.stake != 0)
     pairs = np.stack([tree.round[ends], tree.showdown[ends]], axis=1)
-    # The rake depends on the round alone, as the payoff of a fold.
+    # The rake does not depend on strengths, so its matrix is that of a fold.
     folds = pairs[:0] if rake is None else pairs * [1, 0]
     kinds, matrix = np.unique(
         np.concatenate([pairs, folds]), axis=0, return_inverse=True

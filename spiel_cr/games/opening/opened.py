@@ -166,7 +166,8 @@ _ZERO_SUM_PARAMETERS = {
 
 def has_rake(game: pyspiel.Game) -> bool:
     """Return whether a game is a poker spot with rake."""
-    return bool(game.get_parameters().get("rake"))
+    is_zero_sum = game.get_type().utility == pyspiel.GameType.Utility.ZERO_SUM
+    return bool(game.get_parameters().get("rake")) and not is_zero_sum
 
 
 def _zero_sum_remedy(game: pyspiel.Game) -> str:

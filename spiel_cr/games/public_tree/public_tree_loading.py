@@ -51,8 +51,8 @@ def public_tree_game(
       pyspiel.SpielError: If OpenSpiel does not know the game.
       GameTooLargeError: If its public tree needs more memory than the limit.
       InvalidGameError: If the declaration contradicts the game. The message says where.
-      ValueError: If the game is not two-player zero-sum, or does not declare private
-        states.
+      ValueError: If the game has not two players, is neither zero-sum nor a spot with
+        rake, or does not declare private states.
     """
     opened = open_game(game, general_sum=True)
     declared = opened.rules if declares(opened.rules) else _declaration(opened.game)
