@@ -484,7 +484,7 @@ def _report_general_sum(result: Result) -> dict[str, object]:
     print("  with rake   not zero-sum: the strategies are not an exact equilibrium")
     for player, (value, regret) in enumerate(zip(values, regrets, strict=True)):
         print(
-            f"  player {player}    EV {number_text(value, '+.6f')} under this policy; would "
-            f"gain {number_text(max(regret, 0.0), '.6g')} by a best response"
+            f"  player {player}    EV {number_text(value, '+.6f')} under this policy; "
+            f"would gain {number_text(max(regret, 0.0), '.6g')} by a best response"
         )
     return {"values": values, "regrets": regrets}
