@@ -138,6 +138,9 @@ class Sweep(NamedTuple):
       best: Whether the player responds best instead.
       update: Whether regrets and averages are updated.
       positive: Whether negative regrets are set to zero.
+      recorded: First decision whose action values are recorded, their end, and the
+        number of their actions, int64 [3].
+      record: Recorded values, float: for each board, decision and action [n].
     """
 
     boards: BoardTree
@@ -150,6 +153,8 @@ class Sweep(NamedTuple):
     best: bool
     update: bool
     positive: bool
+    recorded: np.ndarray
+    record: np.ndarray
 
 
 class Workspace(NamedTuple):
@@ -438,6 +443,11 @@ def finish(sweep, g, workspace):
         played = strategy[child : child + count]
         _means(rows, played, player.locks, at, sweep.best, means)
         _add_times(values[player.parent[d]], means, one)
+        if sweep.recorded[0] <= d < sweep.recorded[1]:
+            actions = player.offset[d] - player.offset[sweep.recorded[0]]
+            begins = player.start[g] * sweep.recorded[2] + actions * n
+            for a in range(count):
+                sweep.record[begins + a * n : begins + a * n + n] = rows[a]
         if not sweep.update:
             continue
         tolerance[:] = means.dtype.type(0)
@@ -515,3 +525,61 @@ def fill_behaviour(side, boards, weights, starts, behaviour):
             for s in range(n):
                 for a in range(count):
                     behaviour[first + s * count + a] = strategy[a, s]
+
+
+@_jit
+def fill_positions(side, boards, behaviour, starts, positions):
+    """Fill in numbers by position, the inverse of `fill_behaviour`.
+
+    Args:
+      side: The player's side.
+      boards: The boards.
+      behaviour: Numbers by logical sequence, float [logical sequences]; NaN is
+        replaced by -1.
+      starts: Logical number of the first sequence of each decision, int64 [D].
+      positions: The result, float [S].
+    """
+    positions[0] = behaviour[0]
+    for g in range(len(boards.round)):
+        r, n = boards.round[g], side.size[g]
+        origin = side.base[r] + side.start[g] * side.round_actions[r]
+        for d in range(side.first_decision[r], side.first_decision[r + 1]):
+            count = np.int64(side.num_actions[d])
+            at, first = origin + side.offset[d] * n, starts[d] + side.start[g] * count
+            for a in range(count):
+                for s in range(n):
+                    x = behaviour[first + s * count + a]
+                    positions[at + a * n + s] = -1 if np.isnan(x) else x
+
+
+@_jit
+def add_matrix(boards, player, opponent, k, showdown, reach, values, scratch):
+    """Add the values of a matrix, per unit of stake, on all boards.
+
+    Args:
+      boards: The boards.
+      player, opponent: Both players' sides.
+      k: The matrix, one of showdowns.
+      showdown: Whether to compare strengths: the opponent's reach that a private state
+        beats minus the reach that beats it. Otherwise all reach counts that shares no
+        card with it.
+      reach: The opponent's reach in the matrix's round, float [private states].
+      values: The sums, float [private states of the player].
+      scratch: Five arrays, float [5, size].
+    """
+    x, out = scratch[0], scratch[1]
+    r = 0
+    while boards.first_matrix[r + 1] <= k:
+        r += 1
+    for g in range(boards.first_board[r], boards.first_board[r + 1]):
+        place = boards.first_place[k] + g - boards.first_board[r]
+        start, first = player.start[g], opponent.start[g]
+        x[: opponent.size[g] * LANES] = x.dtype.type(0)
+        out[: player.size[g] * LANES] = out.dtype.type(0)
+        for s in range(opponent.size[g]):
+            x[LANES * s] = reach[first + s]
+        for f in range(boards.matrix_board[place], boards.matrix_board[place + 1]):
+            total = _sums(opponent, f, showdown, scratch)
+            _add_board(player, f, showdown, total, scratch)
+        for s in range(player.size[g]):
+            values[start + s] += out[LANES * s]
