@@ -1,4 +1,4 @@
-"""Compiled functions of JAX: a cache in files, and messages about compilations."""
+"""Compiled functions: a cache in files, and messages about compilations."""
 
 import contextlib
 import functools
@@ -9,8 +9,9 @@ import os
 import platform
 import threading
 import zlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import jax
 from absl import logging
@@ -128,6 +129,25 @@ def _prepared(named: str) -> Path | None:
 
 
 _prepared_once = functools.cache(_prepared)
+
+
+def numba_jit(function: Callable[..., Any]) -> Any:
+    """Compile a function of arrays and numbers by numba when it is first called.
+
+    Its machine code is kept in the folder of `caching`. If JAX has another one, numba's
+    own folder is used.
+    """
+    import numba  # An optional dependency, and slow to import.
+
+    named, before = os.environ.get(VARIABLE, ""), numba.config.CACHE_DIR
+    folder = _prepared_once(named)
+    # numba reads its folder when a function is declared.
+    numba.config.CACHE_DIR = before if folder is None else str(folder / "numba")
+    try:
+        jit = numba.njit(nogil=True, error_model="numpy", cache=named != "off")
+        return jit(function)
+    finally:
+        numba.config.CACHE_DIR = before
 
 
 def is_marked(values: tuple[object, ...]) -> bool:

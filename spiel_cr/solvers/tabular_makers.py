@@ -1,5 +1,6 @@
 """Makers of solvers for games that are represented in arrays, one for each family."""
 
+import dataclasses
 from typing import Any
 
 import numpy as np
@@ -13,6 +14,7 @@ from spiel_cr.policies.result import SolvedForm
 from spiel_cr.solvers import footprint, lp
 from spiel_cr.solvers.cfr import board_solver as boards
 from spiel_cr.solvers.cfr import bucket_labels, cfr
+from spiel_cr.solvers.cfr.board_values import BoardValues
 from spiel_cr.solvers.cfr.solver import Solver
 from spiel_cr.solvers.first_order import solvers as methods
 from spiel_cr.solvers.iterative_solver import IterativeSolver
@@ -41,7 +43,9 @@ def full_width_in_public(represented: PublicTreeGame, task: Task) -> IterativeSo
     )
     if solver is None:
         return full_width(represented, task)
-    solver.solved = solved
+    evaluator = BoardValues(solver.engine)
+    form = dataclasses.replace(solved.sequence_form, evaluator=evaluator)
+    solver.solved = solved._replace(sequence_form=form)
     return solver
 
 

@@ -123,6 +123,28 @@ def build(
       rake: Payments that both players lose, as terms; None: the game is zero-sum.
     """
     both_places = place(sides[0], parents[0]), place(sides[1], parents[1])
+    arrays = functools.partial(
+        _arrays, both_places, payoff_matrices, terms, constants, rake
+    )
+    return layout.SequenceForm(
+        functools.partial(_decisions, sides, parents),
+        functools.partial(
+            list_payoffs, sides, parents, payoff_matrices, terms, constants
+        ),
+        (position_map(both_places[0]), position_map(both_places[1])),
+        layout.Once(arrays),
+        is_zero_sum=rake is None,
+    )
+
+
+def _arrays(
+    both_places: tuple[PlayerPlaces, PlayerPlaces],
+    payoff_matrices: Sequence[PayoffMatrix],
+    terms: PublicTerms,
+    constants: Sequence[Constants],
+    rake: PublicTerms | None,
+) -> tuple[treeplex.Treeplex, treeplex.Treeplex]:
+    """Return both players' arrays; for the arguments see `build`."""
     arrays = []
     for player in range(2):
         player_terms = terms if rake is None else _raked(terms, rake, player)
@@ -131,15 +153,7 @@ def build(
         for constant in constants:
             coupling.add_constants(constant)
         arrays.append(coupling.build())
-    return layout.SequenceForm(
-        functools.partial(_decisions, sides, parents),
-        functools.partial(
-            list_payoffs, sides, parents, payoff_matrices, terms, constants
-        ),
-        (position_map(both_places[0]), position_map(both_places[1])),
-        (arrays[0], arrays[1]),
-        is_zero_sum=rake is None,
-    )
+    return arrays[0], arrays[1]
 
 
 def _raked(terms: PublicTerms, rake: PublicTerms, player: int) -> PublicTerms:

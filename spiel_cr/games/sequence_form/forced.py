@@ -111,7 +111,7 @@ def lay_out(
         functools.partial(layout.constant, decisions),
         functools.partial(Payoffs, *payoffs),
         (first, second),
-        form.arrays,
+        form.list_arrays,
     )
 
 
