@@ -101,9 +101,9 @@ def test_a_large_result_has_no_last_iterate(monkeypatch):
 
 def test_a_command_needs_no_sequence_form(monkeypatch, tmp_path, capsys):
     def fail(*arguments):
-        raise AssertionError("the arrays of the sequence form were built")
+        raise AssertionError("positions of the sequence form were computed")
 
-    monkeypatch.setattr(public_form, "_arrays", fail)
+    monkeypatch.setattr(public_form, "_places", fail)
     command = "spot --board 5s9sJs --pot 60 --stack 60 --bets allin --iterations 20"
     ranges = ";".join(FLOP["ranges"])
     saved, page = tmp_path / "spot.npz", tmp_path / "spot.html"
