@@ -22,14 +22,14 @@ from spiel_cr.solvers.cfr.board_values import with_values
 
 
 class HandAnswers(NamedTuple):
-    """The hands of the player who acts at a public node; H private states, A actions.
+    """The hands of the player that acts at a public node; H private states, A actions.
 
     Hands that are equal up to suits are one private state, which is named by one of
     them.
 
     Attributes:
       path: Names of the players' actions that lead to the node.
-      player: Player who acts at the node.
+      player: Player that acts at the node.
       round: Round of the node, from 0.
       actions: Names of the legal actions.
       names: Name of each private state: the hand and, after a bar, the board.
