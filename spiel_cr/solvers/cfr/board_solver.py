@@ -67,6 +67,13 @@ def supports(config: Any) -> bool:
     return plain and is_installed()
 
 
+def suits(game: PublicTreeGame) -> bool:
+    """Return whether a game is likely to be supported; see `board_arrays.suits`."""
+    from spiel_cr.solvers.cfr import board_arrays
+
+    return board_arrays.suits(game)
+
+
 class BoardEngine:
     """Function `advance` of `SolverFunctions`, and evaluations of the same game.
 
