@@ -134,20 +134,20 @@ _prepared_once = functools.cache(_prepared)
 def numba_jit(function: Callable[..., Any]) -> Any:
     """Compile a function of arrays and numbers by numba when it is first called.
 
-    Its machine code is kept in the folder of `caching`. If JAX has another one, numba's
-    own folder is used.
+    Its machine code is kept in the folder of `caching`, unless the user has set numba's
+    variable NUMBA_CACHE_DIR. If JAX has another folder, numba's default applies.
     """
     import numba  # An optional dependency, and slow to import.
 
-    named, before = os.environ.get(VARIABLE, ""), numba.config.CACHE_DIR
-    folder = _prepared_once(named)
+    named, users = os.environ.get(VARIABLE, ""), numba.config.CACHE_DIR
+    folder = None if users else _prepared_once(named)
     # numba reads its folder when a function is declared.
-    numba.config.CACHE_DIR = before if folder is None else str(folder / "numba")
+    numba.config.CACHE_DIR = users if folder is None else str(folder / "numba")
     try:
-        jit = numba.njit(nogil=True, error_model="numpy", cache=named != "off")
-        return jit(function)
+        is_kept = bool(users) or named != "off"
+        return numba.njit(nogil=True, error_model="numpy", cache=is_kept)(function)
     finally:
-        numba.config.CACHE_DIR = before
+        numba.config.CACHE_DIR = users
 
 
 def is_marked(values: tuple[object, ...]) -> bool:

@@ -22,14 +22,14 @@ from spiel_cr.solvers.cfr.board_values import with_values
 
 
 class HandAnswers(NamedTuple):
-    """The hands of the player who acts at a public node; H private states, A actions.
+    """The hands of the player that acts at a public node; H private states, A actions.
 
     Hands that are equal up to suits are one private state, which is named by one of
     them.
 
     Attributes:
       path: Names of the players' actions that lead to the node.
-      player: Player who acts at the node.
+      player: Player that acts at the node.
       round: Round of the node, from 0.
       actions: Names of the legal actions.
       names: Name of each private state: the hand and, after a bar, the board.
@@ -65,20 +65,25 @@ class HandAnswers(NamedTuple):
         return np.tensordot(share, np.where(np.isnan(values), 0, values), 1)
 
     def by_hand(
-        self, hand: np.ndarray, orbits: np.ndarray, count: int
+        self,
+        hand: np.ndarray,
+        orbits: np.ndarray,
+        names: tuple[str, ...],
+        combos: np.ndarray,
     ) -> "HandAnswers":
         """Return the means over the cards that have been dealt since the first street.
 
         Args:
           hand: Private state of the first street behind each private state, int [H].
           orbits: Number of boards that the board of each private state represents.
-          count: Number of private states of the first street.
+          names: Name of each of the H' private states of the first street.
+          combos: Number of hands of each private state of the first street, int [H'].
 
         Returns:
-          Numbers of each hand, weighted by the probability of reaching the node with
-          it on each board; NaN if it never does. `names` and `combos` are unchanged.
+          Numbers of each hand of the first street, weighted by the probability of
+          reaching the node with it on each board; NaN if it never does.
         """
-        orbits = orbits * self.combos
+        orbits, count = orbits * self.combos, len(names)
         with np.errstate(invalid="ignore", divide="ignore"):
 
             def mean(values: np.ndarray, weights: np.ndarray) -> np.ndarray:
@@ -90,6 +95,8 @@ class HandAnswers(NamedTuple):
                 return means
 
             return self._replace(
+                names=names,
+                combos=combos,
                 weight=mean(self.weight, orbits),
                 likelihood=np.bincount(hand, self.likelihood, count),
                 equity=mean(self.equity, self.likelihood),

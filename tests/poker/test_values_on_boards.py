@@ -7,9 +7,12 @@ import pytest
 
 import spiel_cr
 from spiel_cr import poker
+from spiel_cr.common.errors import GameTooLargeError
 from spiel_cr.games.public_tree import form as public_form
+from spiel_cr.games.public_tree import public_tree_footprint, public_tree_game
 from spiel_cr.poker.answers import NodeValues
 from spiel_cr.policies.best_responses import behaviour_value, value_bounds
+from spiel_cr.solvers import footprint
 from spiel_cr.solvers.cfr import board_arrays, board_solver, board_values
 from tests.support.commands import report
 
@@ -99,11 +102,24 @@ def test_a_large_result_has_no_last_iterate(monkeypatch):
     assert (one == all_of_round).all()
 
 
+def test_the_memory_limit_is_that_of_boards(monkeypatch):
+    monkeypatch.setattr(footprint, "peak_bytes", lambda *_: 1e15)
+    game = public_tree_game(poker.spot(**FLOP))
+    need = public_tree_footprint.board_bytes(game, np.float64)
+    for limit in (1.01 * need, 0.99 * need):
+        options = spiel_cr.GameOptions(form="public-tree", memory_limit=limit)
+        if limit > need:
+            assert spiel_cr.solve(game, "dcfr", 2, options=options).form.evaluator
+            continue
+        with pytest.raises(GameTooLargeError):
+            spiel_cr.solve(game, "dcfr", 2, options=options)
+
+
 def test_a_command_needs_no_sequence_form(monkeypatch, tmp_path, capsys):
     def fail(*arguments):
-        raise AssertionError("the arrays of the sequence form were built")
+        raise AssertionError("positions of the sequence form were computed")
 
-    monkeypatch.setattr(public_form, "_arrays", fail)
+    monkeypatch.setattr(public_form, "_places", fail)
     command = "spot --board 5s9sJs --pot 60 --stack 60 --bets allin --iterations 20"
     ranges = ";".join(FLOP["ranges"])
     saved, page = tmp_path / "spot.npz", tmp_path / "spot.html"

@@ -110,7 +110,7 @@ def lay_out(
     return layout.SequenceForm(
         functools.partial(layout.constant, decisions),
         functools.partial(Payoffs, *payoffs),
-        (first, second),
+        functools.partial(layout.constant, (first, second)),
         form.list_arrays,
     )
 

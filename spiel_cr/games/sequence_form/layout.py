@@ -191,9 +191,9 @@ class SequenceForm:
       list_decisions: Function that returns each player's decision points, in logical
         numbers.
       list_payoffs: Function that lists the coupling in coordinates.
-      layouts: Positions of logical numbers, for each player.
-      list_arrays: Function that returns `arrays`. In large games these take more
-        memory than a solution, and solvers that need none never call it.
+      list_layouts: Function that returns `layouts`.
+      list_arrays: Function that returns `arrays`. In large games, layouts and arrays
+        take more memory than a solution, and solvers that need none never call it.
       locks: Probabilities of locked infosets by logical sequence, for each player
         float64 [S], NaN at free ones (see `locking`); None if all are free.
       is_zero_sum: Whether both players' arrays contain the same payoffs. Otherwise
@@ -206,7 +206,7 @@ class SequenceForm:
 
     list_decisions: Callable[[], tuple[Decisions, Decisions]]
     list_payoffs: Callable[[], Payoffs]
-    layouts: tuple[PositionMap, PositionMap]
+    list_layouts: Callable[[], tuple[PositionMap, PositionMap]]
     list_arrays: Callable[[], tuple[treeplex.Treeplex, treeplex.Treeplex]]
     locks: tuple[np.ndarray | None, np.ndarray | None] = (None, None)
     is_zero_sum: bool = True
@@ -216,6 +216,11 @@ class SequenceForm:
     def decisions(self) -> tuple[Decisions, Decisions]:
         """Each player's decision points, in logical numbers."""
         return self.list_decisions()
+
+    @property
+    def layouts(self) -> tuple[PositionMap, PositionMap]:
+        """Positions of logical numbers, for each player."""
+        return self.list_layouts()
 
     @property
     def arrays(self) -> tuple[treeplex.Treeplex, treeplex.Treeplex]:
@@ -346,7 +351,10 @@ def build(
     listed = functools.partial(Payoffs, *payoffs)
     kept = functools.partial(constant, decisions)
     return SequenceForm(
-        kept, listed, (layout0, layout1), functools.partial(constant, arrays)
+        kept,
+        listed,
+        functools.partial(constant, (layout0, layout1)),
+        functools.partial(constant, arrays),
     )
 
 

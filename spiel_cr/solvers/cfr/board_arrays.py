@@ -72,6 +72,13 @@ class _Terms(NamedTuple):
     stake: np.ndarray
 
 
+def suits(game: PublicTreeGame) -> bool:
+    """Return whether a game has no rake, and hands that are too many to be listed."""
+    matrices = game.payoff_matrices
+    many = any(isinstance(m, HandMatrix) and has_many_hands(m) for m in matrices)
+    return many and game.rake is None
+
+
 def board_game(game: PublicTreeGame, dtype: np.dtype) -> BoardGame | None:
     """Build the arrays of a game.
 
@@ -81,9 +88,7 @@ def board_game(game: PublicTreeGame, dtype: np.dtype) -> BoardGame | None:
       rake.
     """
     matrices = list(game.payoff_matrices)
-    if game.rake is not None:
-        return None
-    if not any(isinstance(m, HandMatrix) and has_many_hands(m) for m in matrices):
+    if not suits(game):
         return None
     if not all(isinstance(m, HandMatrix) and _is_supported(m) for m in matrices):
         return None

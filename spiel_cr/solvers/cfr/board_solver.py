@@ -31,7 +31,7 @@ from spiel_cr.solvers.cfr.solver import Solver, SolverFunctions
 # Most threads of an iteration.
 _MOST_THREADS = 16
 # Most sequences of a game whose result has the last iterate.
-MOST_KEPT = 20_000_000
+MOST_KEPT = 5_000_000
 
 
 class BoardState(NamedTuple):
@@ -67,6 +67,13 @@ def supports(config: Any) -> bool:
     return plain and is_installed()
 
 
+def suits(game: PublicTreeGame) -> bool:
+    """Return whether a game is likely to be supported; see `board_arrays.suits`."""
+    from spiel_cr.solvers.cfr import board_arrays
+
+    return board_arrays.suits(game)
+
+
 class BoardEngine:
     """Function `advance` of `SolverFunctions`, and evaluations of the same game.
 
@@ -94,6 +101,7 @@ class BoardEngine:
         iteration = int(state.iteration)
         if not iterations:  # The functions are compiled when they are first called.
             self.run(self.sweep(0, regrets, self.dtype, locks=self.locks))
+            memory.trim()
         for t in range(iteration + 1, iteration + 1 + int(iterations)):
             number: Any = np.float64(t)
             weight, share = averaging(config, weight, number)
@@ -345,6 +353,7 @@ def make_engine(game: PublicTreeGame, dtype: np.dtype) -> BoardEngine | None:
     from spiel_cr.solvers.cfr import board_arrays, board_iteration
 
     arrays = board_arrays.board_game(game, dtype)
+    memory.trim()  # Building took more memory than the arrays have.
     return None if arrays is None else BoardEngine(arrays, dtype, board_iteration)
 
 
