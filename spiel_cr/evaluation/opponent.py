@@ -44,6 +44,7 @@ from spiel_cr.policies.form_policy import FormPolicy
 from spiel_cr.policies.policy_adapters import probe
 from spiel_cr.policies.queries import normalised, query, rules_for
 from spiel_cr.policies.result import Result
+from spiel_cr.solvers.cfr import board_solver
 from spiel_cr.solvers.cfr.board_values import with_values
 from spiel_cr.solvers.locks import Locks, lock
 from spiel_cr.solvers.representation import (
@@ -438,13 +439,16 @@ def _on_public_tree(
     if not same_game(policy.game, target.game):
         policy = _moved(policy, target.game, memory_limit)
     form = policy.form
-    sizes = [footprint.size_of(form, player) for player in range(2)]
-    need = footprint.peak_bytes(form, np.float32)
-    need += 8 * _VECTORS * sum(size.sequences for size in sizes)
+    sequences = sum(footprint.size_of(form, player).sequences for player in range(2))
+    dtype = policy.behaviour[0].dtype
+    if board_solver.is_installed() and board_solver.suits(form):
+        need = footprint.board_bytes(form, dtype) + dtype.itemsize * sequences
+    else:
+        need = footprint.peak_bytes(form, np.float32) + 8 * _VECTORS * sequences
     purpose = f"a best response on the public-tree form of {policy.game}"
     remedy = "choose ismcts, lbr or learned"
     memory.check_need(purpose, need, memory_limit, remedy)
-    sequence_form = with_values(form, form.sequence_form, policy.behaviour[0].dtype)
+    sequence_form = with_values(form, form.sequence_form, dtype)
     first, second = policy.behaviour
     if sequence_form.evaluator is None:
         first, second = (

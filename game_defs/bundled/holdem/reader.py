@@ -185,7 +185,7 @@ class HandReader:
         hands = self._deals.hands.cards[states.hand]
         cards = [hands, boards.every.cards[boards.canonical[states.board]]]
         used = np.concatenate(cards, axis=1)
-        numbers = np.zeros((len(used), len(rules.deck)))
+        numbers: np.ndarray = np.zeros((len(used), len(rules.deck)))
         if random is not None:
             numbers = random.random(numbers.shape, np.float32)
             suits = np.array(self._deals.symmetry.suits)
