@@ -139,15 +139,16 @@ def numba_jit(function: Callable[..., Any]) -> Any:
     """
     import numba  # An optional dependency, and slow to import.
 
-    named, users = os.environ.get(VARIABLE, ""), numba.config.CACHE_DIR
+    settings: Any = numba.config
+    named, users = os.environ.get(VARIABLE, ""), settings.CACHE_DIR
     folder = None if users else _prepared_once(named)
     # numba reads its folder when a function is declared.
-    numba.config.CACHE_DIR = users if folder is None else str(folder / "numba")
+    settings.CACHE_DIR = users if folder is None else str(folder / "numba")
     try:
         is_kept = bool(users) or named != "off"
         return numba.njit(nogil=True, error_model="numpy", cache=is_kept)(function)
     finally:
-        numba.config.CACHE_DIR = users
+        settings.CACHE_DIR = users
 
 
 def is_marked(values: tuple[object, ...]) -> bool:

@@ -246,7 +246,7 @@ class NodeValues:
             return values
         first = int(decisions.first_sequence[decisions.place(node)])
         if (player, first) not in self._on_boards:
-            behaviour = self._policy.behaviour
+            behaviour: Any = self._policy.behaviour
             found = boards.action_values(behaviour, player, first)
             self._on_boards |= {(player, first): part for first, part in found.items()}
         return self._on_boards[player, first]

@@ -83,8 +83,8 @@ class BoardEngine:
       locks: Locked probabilities by position of each player; None without locks.
     """
 
-    def __init__(self, game: Any, dtype: np.dtype, compiled: Any) -> None:
-        self.game, self.dtype, self.compiled = game, dtype, compiled
+    def __init__(self, game: Any, dtype: np.dtype, functions: Any) -> None:
+        self.game, self.dtype, self.functions = game, dtype, functions
         self.locks: tuple[np.ndarray, np.ndarray] | None = None
         self.threads = max(1, min(_MOST_THREADS, os.cpu_count() or 1))
         self._executor = ThreadPoolExecutor(self.threads)
@@ -159,7 +159,7 @@ class BoardEngine:
         for player, part in enumerate(rows):
             result.append(np.full(game.sizes[player], -1.0, self.dtype))
             if part is not None:
-                self.compiled.fill_positions(
+                self.functions.fill_positions(
                     *(game.sides[player], game.boards, np.asarray(part)),
                     *(game.sequences[player], result[-1]),
                 )
@@ -182,7 +182,7 @@ class BoardEngine:
                 side._replace(locks=kept)
                 for side, kept in zip(sides, locks, strict=True)
             ]
-        return self.compiled.Sweep(
+        return self.functions.Sweep(
             boards=self.game.boards,
             player=sides[player],
             opponent=sides[1 - player],
@@ -199,24 +199,24 @@ class BoardEngine:
 
     def run(self, sweep: Any) -> float:
         """Process all boards; return the value of the player's empty sequence."""
-        compiled, boards = self.compiled, sweep.boards
-        starts, size = _workspace_sizes(sweep, compiled)
+        functions, boards = self.functions, sweep.boards
+        starts, size = _workspace_sizes(sweep, functions)
         dtype, result = sweep.numbers.dtype, 0.0
         most = int(np.diff(boards.first_child).max(initial=0))
         spaces = [
-            compiled.Workspace(np.zeros(size, dtype), starts)
+            functions.Workspace(np.zeros(size, dtype), starts)
             for _ in range(max(1, min(self.threads, most)))
         ]
         for g in range(boards.first_board[1]):
-            reach, values, _, other_reach, _, _ = compiled.views(sweep, g, spaces[0])
+            reach, values, _, other_reach, _, _ = functions.views(sweep, g, spaces[0])
             reach[: sweep.player.first_carried[1]] = 1
             other_reach[: sweep.opponent.first_carried[1]] = 1
-            compiled.begin(sweep, g, spaces[0])
+            functions.begin(sweep, g, spaces[0])
             first, end = boards.first_child[g : g + 2].tolist()
             cuts = np.linspace(first, end, len(spaces) + 1).astype(np.int64).tolist()
             sums = [np.zeros_like(values) for _ in spaces]
             parts = zip(itertools.pairwise(cuts), spaces, sums, strict=True)
-            process = functools.partial(compiled.process_below, sweep, g)
+            process = functools.partial(functions.process_below, sweep, g)
             running = [
                 self._executor.submit(process, part, spaces[0], space, total)
                 for part, space, total in parts
@@ -225,7 +225,7 @@ class BoardEngine:
             for future in running:
                 future.result()
             values += sum(sums)
-            compiled.finish(sweep, g, spaces[0])
+            functions.finish(sweep, g, spaces[0])
             result += float(values[: sweep.player.first_carried[1]].sum(dtype=float))
         return result
 
@@ -239,7 +239,7 @@ def _numbers(rule: Rule, t: np.float64, share: Any) -> list[Any]:
     return [discount(alpha, t), discount(beta, t), np.sqrt(t), share]
 
 
-def _workspace_sizes(sweep: Any, compiled: Any) -> tuple[np.ndarray, int]:
+def _workspace_sizes(sweep: Any, functions: Any) -> tuple[np.ndarray, int]:
     """Return the start of the arrays of each round, and the size of all."""
     player, opponent, first = sweep.player, sweep.opponent, sweep.boards.first_board
     starts = [0]
@@ -247,14 +247,14 @@ def _workspace_sizes(sweep: Any, compiled: Any) -> tuple[np.ndarray, int]:
         n, m = player.size[begin:end].max(), opponent.size[begin:end].max()
         size = 3 * player.num_rows[r] * n + 2 * opponent.num_rows[r] * m
         starts.append(starts[-1] + int(size))
-    return np.array(starts), starts[-1] + 5 * scratch_size(player, opponent, compiled)
+    return np.array(starts), starts[-1] + 5 * scratch_size(player, opponent, functions)
 
 
-def scratch_size(player: Any, opponent: Any, compiled: Any) -> int:
+def scratch_size(player: Any, opponent: Any, functions: Any) -> int:
     """Return the size of each of the five arrays for the leaf values of one board."""
     states = int(max(player.size.max(), opponent.size.max()))
     hands = int(np.diff(opponent.first_hand).max())
-    size: int = compiled.LANES * max(compiled.MOST_CARDS, states, 2 * hands + 1)
+    size: int = functions.LANES * max(functions.MOST_CARDS, states, 2 * hands + 1)
     return size
 
 
@@ -317,7 +317,7 @@ class BoardSolver(Solver):
     ) -> np.ndarray:
         engine, game = self.engine, self.engine.game
         behaviour = np.empty(game.sizes[player], dtype)
-        engine.compiled.fill_behaviour(
+        engine.functions.fill_behaviour(
             game.sides[player],
             game.boards,
             np.asarray(weights),

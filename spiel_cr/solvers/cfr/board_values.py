@@ -84,14 +84,14 @@ class BoardValues:
         self, player: int, round: int, reach: np.ndarray, *, showdown: bool
     ) -> np.ndarray:
         """See `layout.Evaluator.matrix_values`."""
-        game, compiled = self.engine.game, self.engine.compiled
+        game, functions = self.engine.game, self.engine.functions
         side, opponent, boards = game.sides[player], game.sides[1 - player], game.boards
         first, end = boards.first_matrix[round : round + 2].tolist()
         k = first + int(np.argmax(boards.is_showdown[first:end]))
         first, end = boards.first_board[round : round + 2].tolist()
         values = np.zeros(int(side.size[first:end].sum()))
-        scratch = np.zeros((5, scratch_size(side, opponent, compiled)))
-        compiled.add_matrix(
+        scratch = np.zeros((5, scratch_size(side, opponent, functions)))
+        functions.add_matrix(
             *(boards, side, opponent, k, showdown, reach, values, scratch)
         )
         return np.ldexp(values, game.exponents[k])
