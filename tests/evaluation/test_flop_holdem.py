@@ -27,5 +27,5 @@ def test_policies_that_ignore_their_cards(deck, name):
     opponent = getattr(flop_holdem, name)
     values = [game.best_response_value(player, opponent) for player in range(2)]
     assert game.leaves == 98
-    nash_conv = spiel_cr.nash_conv(game_string(*deck), name, memory_limit="4GB")
+    nash_conv = spiel_cr.nash_conv(game_string(*deck), name, memory_limit="8GB")
     assert nash_conv == pytest.approx(sum(values), rel=1e-9)
