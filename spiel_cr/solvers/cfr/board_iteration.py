@@ -15,10 +15,13 @@ matrices, T terms of leaf values, N hands of a player on all boards, S positions
 player's sequences, n private states of a player on one board, A actions.
 """
 
+import contextlib
+from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
 import numba
 import numpy as np
+from numba.core.compiler_lock import global_compiler_lock
 
 # Rows of leaf values that are computed together, so that the indices of hands are read
 # once for all of them. The functions on tuples below have this length.
@@ -26,7 +29,28 @@ LANES = 8
 # Largest number of different cards of the hands of a matrix.
 MOST_CARDS = 64
 
-_jit: Any = numba.njit(nogil=True, error_model="numpy", cache=True)
+
+@contextlib.contextmanager
+def _vectorized() -> Iterator[None]:
+    """Let LLVM combine the operations on the numbers of a tuple.
+
+    The setting is that of all functions that numba compiles, so other functions must
+    not be compiled at the same time.
+    """
+    with global_compiler_lock:
+        before = numba.config.SLP_VECTORIZE
+        numba.config.SLP_VECTORIZE = 1
+        try:
+            yield
+        finally:
+            numba.config.SLP_VECTORIZE = before
+
+
+def _jit(function: Callable[..., Any]) -> Any:
+    """Return a function that numba compiles when it is first called."""
+    compiled = numba.njit(nogil=True, error_model="numpy", cache=True)(function)
+    compiled.compile = _vectorized()(compiled.compile)
+    return compiled
 
 
 class BoardSide(NamedTuple):

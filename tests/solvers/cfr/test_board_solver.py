@@ -10,7 +10,8 @@ from spiel_cr.games.sequence_form.locking import locked
 from spiel_cr.solvers.cfr import board_arrays, board_solver, cfr
 from spiel_cr.solvers.cfr.cfr_config import PRESETS
 
-pytest.importorskip("numba")
+numba = pytest.importorskip("numba")
+board_iteration = pytest.importorskip("spiel_cr.solvers.cfr.board_iteration")
 
 # Three rounds; suits that are equivalent, so that private states have several hands;
 # showdowns before the river.
@@ -107,3 +108,23 @@ def test_threads_do_not_change_the_result():
         results.append(boards.average_behaviour(0))
     assert (results[1] == results[2]).all()
     assert np.abs(results[0] - results[1]).max() < 1e-9
+
+
+def add_fours(x, y, out):
+    """Add four numbers, without a loop."""
+    a, b, c, d = x[0] + y[0], x[1] + y[1], x[2] + y[2], x[3] + y[3]
+    out[0], out[1], out[2], out[3] = a, b, c, d
+
+
+def test_numbers_of_tuples_are_added_together():
+    """The setting of numba only changes while this package's functions are compiled."""
+    before = numba.config.SLP_VECTORIZE
+    x, y = np.arange(4.0), np.array([1.0, 2, 3, 5])
+    vectorized = {}
+    for name, jit in (("ours", board_iteration._jit), ("plain", numba.njit)):
+        function, out = jit(add_fours), np.zeros(4)
+        function(x, y, out)
+        assert out.tolist() == [1, 3, 5, 8]
+        vectorized[name] = " x double> " in "".join(function.inspect_llvm().values())
+        assert numba.config.SLP_VECTORIZE == before
+    assert vectorized == {"ours": True, "plain": bool(before)}
