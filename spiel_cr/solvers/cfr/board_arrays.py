@@ -25,7 +25,8 @@ class BoardGame(NamedTuple):
 
     Attributes:
       boards: The boards.
-      sides: Both players' decisions, private states and hands, without locks.
+      sides: Both players' decisions, private states and hands, without locks; stakes
+        and weights are float64.
       sequences: Logical number of the first sequence of each decision, for each player
         int64 [D].
       sizes: Number of positions of each player.
@@ -333,7 +334,7 @@ class _SideBuilder:
                 ]
             ),
             **self._bounds(matrices, child, counts, dtype),
-            **self._leaves(matrices, dtype),
+            **self._leaves(matrices),
             first_hand=np.concatenate(
                 [[0], np.cumsum(np.concatenate([some.counts for some in hands]))]
             ),
@@ -343,11 +344,12 @@ class _SideBuilder:
                     for matrix, some in zip(matrices, hands, strict=True)
                 ]
             ),
-            weight=np.concatenate([some.weight for some in hands]).astype(dtype),
+            weight=np.concatenate([some.weight for some in hands]),
             cards=np.concatenate([some.cards for some in hands]).astype(np.uint8),
-            below=_unsigned([some.below for some in hands]),
-            twin=_unsigned([some.twin for some in hands]),
-            locks=np.zeros(0, dtype),
+            weaker=_unsigned([some.weaker for some in hands], np.uint16),
+            stronger=_unsigned([some.stronger for some in hands], np.uint16),
+            twin=_unsigned([some.twin for some in hands], np.uint16),
+            locks=np.zeros(0),
         )
 
     def _on_board(self, round: int, state: np.ndarray) -> np.ndarray:
@@ -383,9 +385,7 @@ class _SideBuilder:
             "bounds": bounds.astype(dtype),
         }
 
-    def _leaves(
-        self, matrices: list[HandMatrix], dtype: np.dtype
-    ) -> dict[str, np.ndarray]:
+    def _leaves(self, matrices: list[HandMatrix]) -> dict[str, np.ndarray]:
         """Return the rows of leaf values, and their terms."""
         terms, player = self.terms, self.player
         width = len(self.public.sequence_rounds)
@@ -404,7 +404,7 @@ class _SideBuilder:
             "leaf_row": _unsigned(row[round_of[matrix], sequence]),
             "first_term": np.append(first, len(order)),
             "term_row": _unsigned(other_row[terms.round[order], other]),
-            "stake": stake[order].astype(dtype),
+            "stake": stake[order],
         }
 
 
@@ -413,22 +413,16 @@ class _Hands(NamedTuple):
 
     Attributes:
       counts: Number of hands on each board.
-      state, weight, cards, below, twin: As in `BoardSide`; private states are numbered
-        as in the matrix.
-      group: Number of the group of all hands of the board, and of those with each card,
-        int64 [n, 3].
-      rank: Rank of the strength, int64 [n].
-      within: Number of the hand on its board, int64 [n].
+      state: Private state of each hand, int64 [n].
+      weight, cards, weaker, stronger, twin: As in `BoardSide`.
     """
 
     counts: np.ndarray
     state: np.ndarray
     weight: np.ndarray
     cards: np.ndarray
-    group: np.ndarray
-    rank: np.ndarray
-    within: np.ndarray
-    below: np.ndarray
+    weaker: np.ndarray
+    stronger: np.ndarray
     twin: np.ndarray
 
 
@@ -438,67 +432,50 @@ def _hands(matrix: HandMatrix, boards: np.ndarray) -> tuple[_Hands, _Hands]:
     number[boards] = np.arange(len(boards))
     cards = np.unique(np.concatenate([side.cards.ravel() for side in matrix.hands]))
     levels = np.unique(np.concatenate([side.strength for side in matrix.hands]))
-    both = []
+    ordered, keys, places, counts = [], [], [], []
     for side in matrix.hands:
         board = number[side.board]
-        rank = np.searchsorted(levels, side.strength)
-        order = np.lexsort((rank, board))
+        # Boards, and within them strengths, as one number.
+        key = board * len(levels) + np.searchsorted(levels, side.strength)
+        order = np.argsort(key, kind="stable")
         order = order[board[order] >= 0]
-        held = np.searchsorted(cards, side.cards[order])
-        count = np.bincount(board[order], minlength=len(boards))
-        group = board[order, None] * (1 + len(cards))
-        both.append(
+        counts.append(np.bincount(board[order], minlength=len(boards)))
+        places.append(np.zeros(len(key), np.int64))
+        places[-1][order] = 1 + ranges(0, counts[-1])
+        ordered.append(order)
+        keys.append(key[order])
+    same = same_hands(*matrix.hands, showdown=matrix.showdown)
+    assert same is not None
+    result = []
+    for p, side in enumerate(matrix.hands):
+        others, order = keys[1 - p], ordered[p]
+        twin = np.zeros(len(side.board), np.int64)
+        twin[same[p]] = places[1 - p][same[1 - p]]
+        until = np.cumsum(counts[1 - p])
+        board = number[side.board[order]]
+        result.append(
             _Hands(
-                count,
+                counts[p],
                 side.private_state[order].astype(np.int64),
                 side.weight[order],
-                held,
-                np.concatenate([group, group + 1 + held], axis=1),
-                rank[order],
-                ranges(0, count),
-                *(np.zeros(0, np.int64),) * 2,
+                np.searchsorted(cards, side.cards[order]),
+                np.searchsorted(others, keys[p]) - (until - counts[1 - p])[board],
+                until[board] - np.searchsorted(others, keys[p], "right"),
+                twin[order],
             )
         )
-    return _compared(both[0], both[1], len(levels)), _compared(
-        both[1], both[0], len(levels)
-    )
+    return result[0], result[1]
 
 
-def _compared(hands: _Hands, opponent: _Hands, num_levels: int) -> _Hands:
-    """Fill in the places of prefix sums over the opponent's hands."""
-    keys = (opponent.group * num_levels + opponent.rank[:, None]).ravel()
-    order = np.argsort(keys, kind="stable")
-    keys = keys[order]
-    last = opponent.within[:, None] * [0, 2, 2] + [0, 1, 2]
-    last = last.ravel()[order]
-    group = hands.group * num_levels
-    start = np.searchsorted(keys, group)
-    ends = [
-        np.searchsorted(keys, group + hands.rank[:, None], side)
-        for side in ("left", "right")
-    ]
-    by_card = [np.where(end > start, last[end - 1], 0)[:, 1:] for end in ends]
-    number = [(end - start)[:, :1] for end in ends]
-    twin = np.zeros(len(hands.rank), np.int64)
-    # Both groups of cards together name the board and the hand.
-    pairs = [
-        np.sort(side.group[:, 1:], axis=1).view([("a", np.int64), ("b", np.int64)])
-        for side in (hands, opponent)
-    ]
-    _, i, j = np.intersect1d(pairs[0], pairs[1], True, True)
-    twin[i] = 1 + opponent.within[j]
-    below = np.concatenate([*number, *by_card], axis=1)
-    return hands._replace(below=below, twin=twin)
-
-
-def _unsigned(values: Any) -> np.ndarray:
-    """Return places as uint32; numba reads them faster than signed numbers.
+def _unsigned(values: Any, dtype: type = np.uint32) -> np.ndarray:
+    """Return places or counts; numba reads them faster than signed numbers.
 
     Args:
       values: Integers, or a list of arrays, which are concatenated.
+      dtype: Data type of the result.
     """
     array = np.concatenate(values) if isinstance(values, list) else values
-    return np.ascontiguousarray(array, np.uint32)
+    return np.ascontiguousarray(array, dtype)
 
 
 def _before(counts: np.ndarray) -> np.ndarray:

@@ -2,8 +2,8 @@
 
 The iterates are those of `cfr` up to rounding. Regrets and average reach are stored
 once for each private state and action, and everything else is computed again on each
-board (see `board_iteration`). The boards below the root are divided among threads,
-whose results are added in a fixed order.
+board (see `board_iteration`). The boards below the root are divided into parts, which
+threads process, and whose results are added in a fixed order.
 """
 
 import functools
@@ -24,11 +24,11 @@ from spiel_cr.games.sequence_form.layout import SequenceForm
 from spiel_cr.policies.conversions import reach_from_behaviour
 from spiel_cr.solvers.cfr.cfr import averaging
 from spiel_cr.solvers.cfr.cfr_config import CFRConfig
-from spiel_cr.solvers.cfr.regret_matching import Rule, discount
 from spiel_cr.solvers.cfr.solver import Solver, SolverFunctions
 
-# Most threads of an iteration.
-_MOST_THREADS = 16
+# Number of parts of the boards below the root, and thus most threads. The values of
+# each part are added up, so a result does not depend on the number of threads.
+_PARTS = 16
 
 
 class BoardState(NamedTuple):
@@ -58,20 +58,42 @@ def supports(config: Any) -> bool:
     return plain and jax.default_backend() == "cpu"
 
 
+class _Memory(NamedTuple):
+    """Working memory for computations in one data type.
+
+    Attributes:
+      sides: Both players' sides, with numbers of the type.
+      spaces: One `board_iteration.Workspace` per thread.
+      totals: Values that each part adds to the rows of the board above, float [16, M].
+    """
+
+    sides: tuple[Any, Any]
+    spaces: list[Any]
+    totals: np.ndarray
+
+
 class _BoardEngine:
     """Function `advance` of `SolverFunctions`, and evaluations of the same game.
 
     Attributes:
       game: Arrays of the game.
       dtype: Data type of the state.
-      locks: Locked probabilities by position of each player; None without locks.
+      locks: Locked probabilities by position of each player, empty if no infoset is
+        locked.
     """
 
-    def __init__(self, game: Any, dtype: np.dtype, compiled: Any) -> None:
-        self.game, self.dtype, self.compiled = game, dtype, compiled
-        self.locks: tuple[np.ndarray, np.ndarray] | None = None
-        self.threads = max(1, min(_MOST_THREADS, os.cpu_count() or 1))
-        self._executor = ThreadPoolExecutor(self.threads)
+    def __init__(
+        self,
+        game: Any,
+        dtype: np.dtype,
+        compiled: Any,
+        locks: tuple[np.ndarray, np.ndarray],
+    ) -> None:
+        self.game, self.dtype, self.compiled, self.locks = game, dtype, compiled, locks
+        most = max(1, int(np.diff(game.boards.first_child).max(initial=0)))
+        self._threads = min(_PARTS, _num_processors(), most)
+        self._executor = ThreadPoolExecutor(self._threads)
+        self._memory = functools.cache(self._allocate)
 
     def __call__(
         self, problem: Any, state: BoardState, iterations: Any, *, config: CFRConfig
@@ -88,7 +110,7 @@ class _BoardEngine:
         for t in range(iteration + 1, iteration + 1 + int(iterations)):
             number: Any = np.float64(t)
             weight, share = averaging(config, weight, number)
-            numbers = _numbers(config.rule, number, share)
+            numbers = [*config.rule.discounts(number), np.sqrt(number), share]
             for player in range(2):
                 sweep = self._sweep(player, regrets, average[player], self.dtype)
                 self._run(
@@ -132,12 +154,10 @@ class _BoardEngine:
         *,
         locks: bool = True,
     ) -> Any:
-        sides = [
-            side
-            if self.locks is None or not locks
-            else side._replace(locks=self.locks[p])
-            for p, side in enumerate(self.game.sides)
-        ]
+        sides = self._memory(dtype).sides
+        if not locks:
+            first, second = (side._replace(locks=side.locks[:0]) for side in sides)
+            sides = first, second
         return self.compiled.Sweep(
             boards=self.game.boards,
             player=sides[player],
@@ -151,61 +171,64 @@ class _BoardEngine:
             positive=False,
         )
 
+    def _allocate(self, dtype: np.dtype) -> _Memory:
+        """Allocate the working memory for a data type."""
+        boards, compiled = self.game.boards, self.compiled
+        first, second = (
+            side._replace(
+                stake=side.stake.astype(dtype),
+                weight=side.weight.astype(dtype),
+                locks=locks.astype(dtype),
+            )
+            for side, locks in zip(self.game.sides, self.locks, strict=True)
+        )
+        # Sizes of an array of rows of each player on the largest board of each round.
+        rows = [
+            [side.num_rows[r] * side.size[begin:end].max() for side in (first, second)]
+            for r, (begin, end) in enumerate(itertools.pairwise(boards.first_board))
+        ]
+        starts = np.cumsum([0, *(2 * max(pair) + sum(pair) for pair in rows)])
+        states, actions = (
+            max(getattr(side, name).max(initial=0) for side in (first, second))
+            for name in ("size", "num_actions")
+        )
+        leaves = max(compiled.MOST_CARDS, states) * max(compiled.LANES, actions)
+        spaces = [
+            compiled.Workspace(np.zeros(starts[-1] + 3 * int(leaves), dtype), starts)
+            for _ in range(self._threads)
+        ]
+        totals = np.zeros((_PARTS, max(rows[0])), dtype)
+        return _Memory((first, second), spaces, totals)
+
     def _run(self, sweep: Any) -> float:
         """Process all boards; return the value of the player's empty sequence."""
-        compiled, boards = self.compiled, sweep.boards
-        starts, size = _workspace_sizes(sweep, compiled.LANES, compiled.MOST_CARDS)
-        dtype, result = sweep.numbers.dtype, 0.0
-        most = int(np.diff(boards.first_child).max(initial=0))
-        spaces = [
-            compiled.Workspace(np.zeros(size, dtype), starts)
-            for _ in range(max(1, min(self.threads, most)))
-        ]
+        compiled, boards, result = self.compiled, sweep.boards, 0.0
+        _, spaces, totals = self._memory(sweep.numbers.dtype)
+        shares = np.linspace(0, _PARTS, len(spaces) + 1).astype(np.int64).tolist()
         for g in range(boards.first_board[1]):
-            reach, values, _, other_reach, _, _ = compiled.views(sweep, g, spaces[0])
-            reach[: sweep.player.first_carried[1]] = 1
-            other_reach[: sweep.opponent.first_carried[1]] = 1
-            compiled.begin(sweep, g, spaces[0])
-            first, end = boards.first_child[g : g + 2].tolist()
-            cuts = np.linspace(first, end, len(spaces) + 1).astype(np.int64).tolist()
-            sums = [np.zeros_like(values) for _ in spaces]
-            parts = zip(itertools.pairwise(cuts), spaces, sums, strict=True)
-            process = functools.partial(compiled.process_below, sweep, g)
+            first, end = boards.first_child[g : g + 2]
+            root = sweep, g, spaces[0]
+            if first == end:
+                result += compiled.process_root(*root, totals[:0], True, True)
+                continue
+            compiled.process_root(*root, totals[:0], True, False)
+            cuts = np.linspace(first, end, _PARTS + 1).astype(np.int64)
+            process = functools.partial(compiled.process_parts, sweep, g, cuts)
             running = [
-                self._executor.submit(process, part, spaces[0], space, total)
-                for part, space, total in parts
-                if part[0] < part[1]
+                self._executor.submit(process, parts, spaces[0], space, totals)
+                for parts, space in zip(itertools.pairwise(shares), spaces, strict=True)
             ]
             for future in running:
                 future.result()
-            values += sum(sums)
-            compiled.finish(sweep, g, spaces[0])
-            result += float(values[: sweep.player.first_carried[1]].sum(dtype=float))
+            result += compiled.process_root(*root, totals, False, True)
         return result
 
 
-def _numbers(rule: Rule, t: np.float64, share: Any) -> list[Any]:
-    """Return the numbers of an iteration, see `board_iteration.Sweep`."""
-    alpha, beta = rule.alpha, rule.beta
-    if rule.ramp:
-        done = min(t / rule.ramp, 1)
-        alpha, beta = 1 + (alpha - 1) * done, -1 + (beta + 1) * done
-    return [discount(alpha, t), discount(beta, t), np.sqrt(t), share]
-
-
-def _workspace_sizes(sweep: Any, lanes: int, cards: int) -> tuple[np.ndarray, int]:
-    """Return the start of the arrays of each round, and the size of all."""
-    player, opponent, first = sweep.player, sweep.opponent, sweep.boards.first_board
-    starts = [0]
-    for r, (begin, end) in enumerate(zip(first, first[1:], strict=False)):
-        n, m = player.size[begin:end].max(), opponent.size[begin:end].max()
-        size = 3 * player.num_rows[r] * n + 2 * opponent.num_rows[r] * m
-        starts.append(starts[-1] + int(size))
-    states = max(player.size.max(), opponent.size.max())
-    hands = int(np.diff(opponent.first_hand).max())
-    return np.array(starts), starts[-1] + 5 * lanes * max(
-        cards, int(states), 2 * hands + 1
-    )
+def _num_processors() -> int:
+    """Return the number of processors that this process may use."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
 
 
 class BoardSolver(Solver):
@@ -213,6 +236,7 @@ class BoardSolver(Solver):
 
     _functions: Any
     _shares_memory = False
+    _extra = "poker"
 
     def average_behaviour(
         self, player: int, dtype: np.typing.DTypeLike = np.float64
@@ -291,10 +315,13 @@ def make_solver(
     arrays = board_arrays.board_game(game, dtype)
     if arrays is None:
         return None
-    engine = _BoardEngine(arrays, dtype, board_iteration)
+    locks = np.zeros(0), np.zeros(0)
     if locking.has_locks(form):
-        first, second = (by_position(arrays, p, form.locks[p], dtype) for p in range(2))
-        engine.locks = first, second
+        first, second = (
+            by_position(arrays, p, form.locks[p], np.dtype(float)) for p in range(2)
+        )
+        locks = first, second
+    engine = _BoardEngine(arrays, dtype, board_iteration, locks)
     zeros: list[Any] = [
         tuple(np.zeros(size, dtype) for size in arrays.sizes) for _ in range(2)
     ]
