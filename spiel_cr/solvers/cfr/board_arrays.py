@@ -74,16 +74,16 @@ def board_game(game: PublicTreeGame, dtype: np.dtype) -> BoardGame | None:
     """Build the arrays of a game.
 
     Returns:
-      The arrays, or None if the compiled functions do not support the game, or have no
-      advantage: its private states must be pairs of cards, board by board, without
-      rake.
+      The arrays, or None if the compiled functions do not support the game: its private
+      states must be pairs of cards, board by board, without rake. A single round of few
+      hands is left to JAX, which is as fast and needs less time for compilation.
     """
     matrices = list(game.payoff_matrices)
     if game.rake is not None:
         return None
-    if not any(isinstance(m, HandMatrix) and has_many_hands(m) for m in matrices):
-        return None
     if not all(isinstance(m, HandMatrix) and _is_supported(m) for m in matrices):
+        return None
+    if game.num_rounds == 1 and not any(map(has_many_hands, matrices)):
         return None
     rounds = _rounds_of(game)
     if rounds is None:

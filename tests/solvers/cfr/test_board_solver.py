@@ -11,7 +11,7 @@ from spiel_cr.common.plugins import registered
 from spiel_cr.games.public_tree.public_tree_loading import public_tree_game
 from spiel_cr.games.sequence_form.locking import locked
 from spiel_cr.policies.best_responses import value_bounds
-from spiel_cr.solvers.cfr import board_arrays, board_solver, cfr
+from spiel_cr.solvers.cfr import board_solver, cfr
 from spiel_cr.solvers.cfr.cfr_config import PRESETS
 
 numba = pytest.importorskip("numba")
@@ -23,12 +23,6 @@ FLOP = {"board": "5s9sJs", "pot": 60, "stack": 60, "bets": "allin"}
 FLOP_RANGES = ("KK,QQ:0.5", "AA,TT,AsJs")
 TURN = {"board": "AsKd7c2h", "pot": 60, "stack": 200, "bets": "50%; raises allin"}
 TURN_RANGES = ("AT+,77", "KT+,QJ:0.25")
-
-
-@pytest.fixture(autouse=True)
-def few_hands(monkeypatch):
-    """Games of few hands are solved by the compiled functions, too."""
-    monkeypatch.setattr(board_arrays, "has_many_hands", lambda _: True)
 
 
 def game_of(kind, ranges):
