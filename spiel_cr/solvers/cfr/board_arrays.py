@@ -31,6 +31,8 @@ class BoardGame(NamedTuple):
         int64 [D].
       sizes: Number of positions of each player.
       exponent: Exponent of the scale: stakes are divided by 2^exponent.
+      exponents: Exponent of the scale of each matrix, whose entries are divided by
+        2^exponent, int64 [K].
     """
 
     boards: BoardTree
@@ -38,6 +40,7 @@ class BoardGame(NamedTuple):
     sequences: tuple[np.ndarray, np.ndarray]
     sizes: tuple[int, int]
     exponent: int
+    exponents: np.ndarray
 
 
 class _Rounds(NamedTuple):
@@ -70,20 +73,32 @@ class _Terms(NamedTuple):
     stake: np.ndarray
 
 
+def suits(game: PublicTreeGame) -> bool:
+    """Return whether a game has no rake, and hands of two cards that meet on boards.
+
+    A single round of few hands is left to JAX, which is as fast there and needs less
+    time for compilation.
+    """
+    if game.rake is not None:
+        return False
+    matrices: Any = game.payoff_matrices
+    for matrix in matrices:
+        if not isinstance(matrix, HandMatrix):
+            return False
+        if any(side.cards.shape[1] != 2 for side in matrix.hands):
+            return False
+    return game.num_rounds > 1 or any(has_many_hands(matrix) for matrix in matrices)
+
+
 def board_game(game: PublicTreeGame, dtype: np.dtype) -> BoardGame | None:
     """Build the arrays of a game.
 
     Returns:
-      The arrays, or None if the compiled functions do not support the game: its private
-      states must be pairs of cards, board by board, without rake. A single round of few
-      hands is left to JAX, which is as fast and needs less time for compilation.
+      The arrays, or None if the compiled functions do not support the game, see
+      `suits`; its private states must also be numbered board by board.
     """
-    matrices = list(game.payoff_matrices)
-    if game.rake is not None:
-        return None
-    if not all(isinstance(m, HandMatrix) and _is_supported(m) for m in matrices):
-        return None
-    if game.num_rounds == 1 and not any(map(has_many_hands, matrices)):
+    matrices: list[Any] = list(game.payoff_matrices)
+    if not suits(game) or not all(map(_is_supported, matrices)):
         return None
     rounds = _rounds_of(game)
     if rounds is None:
@@ -92,7 +107,8 @@ def board_game(game: PublicTreeGame, dtype: np.dtype) -> BoardGame | None:
     scaled = [in_units(matrices[k]) for k in by_round]
     hands: list[Any] = [matrix for matrix, _ in scaled]
     number = np.argsort(by_round)[game.terms.matrix]
-    stake = np.ldexp(game.terms.stake, np.array([e for _, e in scaled])[number])
+    exponents = np.array([e for _, e in scaled])
+    stake = np.ldexp(game.terms.stake, exponents[number])
     exponent = int(np.frexp(np.abs(stake).max(initial=0))[1])
     sides, by_sequence = public_form(game.betting, game.terms)
     round_of = np.array([matrix.round for matrix in hands])
@@ -110,14 +126,12 @@ def board_game(game: PublicTreeGame, dtype: np.dtype) -> BoardGame | None:
     )
     sizes = builders[0].num_positions, builders[1].num_positions
     sequences = builders[0].first_sequences, builders[1].first_sequences
-    return BoardGame(boards, (first, second), sequences, sizes, exponent)
+    return BoardGame(boards, (first, second), sequences, sizes, exponent, exponents)
 
 
 def _is_supported(matrix: HandMatrix) -> bool:
-    """Return whether hands are pairs of cards whose strengths the players share."""
+    """Return whether the players share the strengths of hands, and cards are few."""
     both = matrix.hands
-    if any(side.cards.shape[1] != 2 for side in both):
-        return False
     if len(np.unique(np.concatenate([side.cards for side in both]))) > MOST_CARDS:
         return False
     return same_hands(*both, showdown=matrix.showdown) is not None
@@ -349,7 +363,7 @@ class _SideBuilder:
             weaker=_unsigned([some.weaker for some in hands], np.uint16),
             stronger=_unsigned([some.stronger for some in hands], np.uint16),
             twin=_unsigned([some.twin for some in hands], np.uint16),
-            locks=np.zeros(0),
+            locks=np.zeros(0, dtype),
         )
 
     def _on_board(self, round: int, state: np.ndarray) -> np.ndarray:

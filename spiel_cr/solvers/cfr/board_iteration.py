@@ -15,42 +15,17 @@ matrices, T terms of leaf values, N hands of a player on all boards, S positions
 player's sequences, n private states of a player on one board, A actions.
 """
 
-import contextlib
-from collections.abc import Callable, Iterator
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
-import numba
 import numpy as np
-from numba.core.compiler_lock import global_compiler_lock
+
+from spiel_cr.common.compilation_cache import numba_jit
 
 # Rows of leaf values that are computed together, so that the indices of hands are read
 # once for all of them. The functions on tuples below have this length.
 LANES = 8
 # Largest number of different cards of the hands of a matrix.
 MOST_CARDS = 64
-
-
-@contextlib.contextmanager
-def _vectorized() -> Iterator[None]:
-    """Let LLVM combine the operations on the numbers of a tuple.
-
-    The setting is that of all functions that numba compiles, so other functions must
-    not be compiled at the same time.
-    """
-    with global_compiler_lock:
-        before = numba.config.SLP_VECTORIZE
-        numba.config.SLP_VECTORIZE = 1
-        try:
-            yield
-        finally:
-            numba.config.SLP_VECTORIZE = before
-
-
-def _jit(function: Callable[..., Any]) -> Any:
-    """Return a function that numba compiles when it is first called."""
-    compiled = numba.njit(nogil=True, error_model="numpy", cache=True)(function)
-    compiled.compile = _vectorized()(compiled.compile)
-    return compiled
 
 
 class BoardSide(NamedTuple):
@@ -162,6 +137,9 @@ class Sweep(NamedTuple):
       best: Whether the player responds best instead.
       update: Whether regrets and averages are updated.
       positive: Whether negative regrets are set to zero.
+      recorded: First decision whose action values are recorded, their end, and the
+        number of their actions, int64 [3].
+      record: Recorded values, float: for each board, decision and action [n].
     """
 
     boards: BoardTree
@@ -174,6 +152,8 @@ class Sweep(NamedTuple):
     best: bool
     update: bool
     positive: bool
+    recorded: np.ndarray
+    record: np.ndarray
 
 
 class Workspace(NamedTuple):
@@ -189,12 +169,12 @@ class Workspace(NamedTuple):
     starts: np.ndarray
 
 
-@_jit
+@numba_jit
 def _matrix(memory, start, count, n):
     return memory[start : start + count * n].reshape(count, n)
 
 
-@_jit
+@numba_jit
 def _views(sweep, g, workspace):
     """Return the working memory of a board.
 
@@ -215,7 +195,7 @@ def _views(sweep, g, workspace):
     )
 
 
-@_jit
+@numba_jit
 def match(weights, locks, at, strategy):
     """Fill in a strategy [A, n], proportional to the positive weights at a position.
 
@@ -244,7 +224,7 @@ def match(weights, locks, at, strategy):
                 row[s] = part[s] if part[s] >= zero else row[s]
 
 
-@_jit
+@numba_jit
 def _reach_below(side, r, g, weights, reach, strategy, spare):
     """Fill in the reach of the sequences of a round on a board.
 
@@ -274,7 +254,7 @@ def _reach_below(side, r, g, weights, reach, strategy, spare):
                 below[s] = above[s] * row[s]
 
 
-@_jit
+@numba_jit
 def _load(array, i):
     i *= 8
     return (
@@ -283,14 +263,14 @@ def _load(array, i):
     )
 
 
-@_jit
+@numba_jit
 def _store(array, i, x):
     i *= 8
     array[i], array[i + 1], array[i + 2], array[i + 3] = x[0], x[1], x[2], x[3]
     array[i + 4], array[i + 5], array[i + 6], array[i + 7] = x[4], x[5], x[6], x[7]
 
 
-@_jit
+@numba_jit
 def _plus(x, y, f):
     """Return x + f · y."""
     return (
@@ -299,7 +279,7 @@ def _plus(x, y, f):
     )
 
 
-@_jit
+@numba_jit
 def _add_hand(opponent, h, x, held, total):
     """Add the opponent's hand h to the sums by card, and return the sum of all."""
     reach, weight = _load(x, np.int64(opponent.state[h])), opponent.weight[h]
@@ -309,7 +289,7 @@ def _add_hand(opponent, h, x, held, total):
     return _plus(total, reach, weight)
 
 
-@_jit
+@numba_jit
 def _add_value(player, h, out, held, total, sign):
     """Add the reach of the opponent's hands so far that are compatible with hand h."""
     a, b = np.int64(player.cards[h, 0]), np.int64(player.cards[h, 1])
@@ -318,7 +298,7 @@ def _add_value(player, h, out, held, total, sign):
     _store(out, s, _plus(_load(out, s), value, sign * player.weight[h]))
 
 
-@_jit
+@numba_jit
 def _add_board(player, opponent, f, showdown, scratch):
     """Add the values of the player's hands on board f of a matrix.
 
@@ -358,7 +338,7 @@ def _add_board(player, opponent, f, showdown, scratch):
         _add_value(player, h, out, held, total, -one)
 
 
-@_jit
+@numba_jit
 def _source(player, i, last, reach):
     """Return the reach and the stake of a row's first term; none after the last row."""
     t = player.first_term[min(i, last)]
@@ -366,7 +346,7 @@ def _source(player, i, last, reach):
     return reach[player.term_row[t]], stake
 
 
-@_jit
+@numba_jit
 def _fill_sums(player, i, last, reach, x, m):
     """Fill in sums of the opponent's reach for the rows of leaf values i to last."""
     a, b = _source(player, i, last, reach), _source(player, i + 1, last, reach)
@@ -384,7 +364,7 @@ def _fill_sums(player, i, last, reach, x, m):
                 x[LANES * s + j] += source[s] * stake
 
 
-@_jit
+@numba_jit
 def _add_sums(player, i, last, values, out, n):
     """Add the rows of leaf values i to last to the values of sequences."""
     a, b, c, d = _four_rows(values, player.leaf_row, i, last)
@@ -402,7 +382,7 @@ def _add_sums(player, i, last, values, out, n):
         h[s] += y[7]
 
 
-@_jit
+@numba_jit
 def _four_rows(values, row, i, last):
     """Return the rows of i to i + 3; the last one instead of those after it."""
     a, b = values[row[min(i, last)]], values[row[min(i + 1, last)]]
@@ -410,7 +390,7 @@ def _four_rows(values, row, i, last):
     return a, b, c, d
 
 
-@_jit
+@numba_jit
 def _add_leaves(sweep, g, reach, values, scratch):
     """Add the leaf values on a board to the values of the player's sequences."""
     boards, player, opponent = sweep.boards, sweep.player, sweep.opponent
@@ -429,7 +409,7 @@ def _add_leaves(sweep, g, reach, values, scratch):
             _add_sums(player, i, i + rows - 1, values, out, n)
 
 
-@_jit
+@numba_jit
 def _means(values, strategy, locks, at, best, means):
     """Fill in the values of infosets [n] from those of actions [A, n]."""
     zero = means.dtype.type(0)
@@ -453,7 +433,7 @@ def _means(values, strategy, locks, at, best, means):
                     means[s] += strategy[a, s] * values[a, s]
 
 
-@_jit
+@numba_jit
 def _add_regrets(sweep, regrets, values, means, tolerance):
     """Update the regrets [n] of an action; see `regret_matching.update`."""
     up, down = sweep.numbers[0], sweep.numbers[1]
@@ -469,19 +449,19 @@ def _add_regrets(sweep, regrets, values, means, tolerance):
             regrets[s] = kept if size > tolerance[s] else zero
 
 
-@_jit
+@numba_jit
 def _add_times(into, row, factor):
     for s in range(len(row)):
         into[s] += factor * row[s]
 
 
-@_jit
+@numba_jit
 def _add_average(average, reach, share):
     for s in range(len(reach)):
         average[s] += share * (reach[s] - average[s])
 
 
-@_jit
+@numba_jit
 def _begin(sweep, g, workspace):
     """Compute reach and leaf values on a board whose carried rows are filled in."""
     player, r = sweep.player, sweep.boards.round[g]
@@ -494,7 +474,7 @@ def _begin(sweep, g, workspace):
     _add_leaves(sweep, g, other_reach, values, scratch)
 
 
-@_jit
+@numba_jit
 def _finish(sweep, g, workspace):
     """Compute the values of a board's infosets; update regrets and averages."""
     player, matrices = sweep.player, sweep.boards.first_matrix
@@ -511,6 +491,11 @@ def _finish(sweep, g, workspace):
         played = strategy[child : child + count]
         _means(rows, played, player.locks, at, sweep.best, means)
         _add_times(values[player.parent[d]], means, one)
+        if sweep.recorded[0] <= d < sweep.recorded[1]:
+            actions = player.offset[d] - player.offset[sweep.recorded[0]]
+            begins = player.start[g] * sweep.recorded[2] + actions * n
+            for a in range(count):
+                sweep.record[begins + a * n : begins + a * n + n] = rows[a]
         if not sweep.update:
             continue
         tolerance[:] = means.dtype.type(0)
@@ -524,7 +509,7 @@ def _finish(sweep, g, workspace):
             _add_average(sweep.average[part], reach[child + a], sweep.numbers[3])
 
 
-@_jit
+@numba_jit
 def _carry(side, r, below, reach, into):
     """Copy the reach of a board's carried rows from the board above."""
     first = side.first_state[r] + side.start[below]
@@ -534,7 +519,7 @@ def _carry(side, r, below, reach, into):
             into[i, s] = source[side.above[first + s]]
 
 
-@_jit
+@numba_jit
 def _process_below(sweep, g, part, workspace, other, total):
     """Process some boards below a board, and add their values.
 
@@ -565,7 +550,7 @@ def _process_below(sweep, g, part, workspace, other, total):
                 row[player.above[first + s]] += values[i, s]
 
 
-@_jit
+@numba_jit
 def process_parts(sweep, g, cuts, parts, workspace, other, totals):
     """Process some parts of the boards below a board of the first round.
 
@@ -584,7 +569,7 @@ def process_parts(sweep, g, cuts, parts, workspace, other, totals):
         _process_below(sweep, g, part, workspace, other, total)
 
 
-@_jit
+@numba_jit
 def process_root(sweep, g, workspace, totals, begins, ends):
     """Process a board of the first round before and after the boards below it.
 
@@ -615,7 +600,7 @@ def process_root(sweep, g, workspace, totals, begins, ends):
     return result
 
 
-@_jit
+@numba_jit
 def fill_behaviour(side, boards, weights, starts, behaviour):
     """Fill in action probabilities by logical sequence.
 
@@ -638,3 +623,60 @@ def fill_behaviour(side, boards, weights, starts, behaviour):
             for s in range(n):
                 for a in range(count):
                     behaviour[first + s * count + a] = strategy[a, s]
+
+
+@numba_jit
+def fill_positions(side, boards, behaviour, starts, positions):
+    """Fill in numbers by position, the inverse of `fill_behaviour`.
+
+    Args:
+      side: The player's side.
+      boards: The boards.
+      behaviour: Numbers by logical sequence, float [logical sequences]; NaN is
+        replaced by -1.
+      starts: Logical number of the first sequence of each decision, int64 [D].
+      positions: The result, float [S].
+    """
+    positions[0] = behaviour[0]
+    for g in range(len(boards.round)):
+        r, n = boards.round[g], side.size[g]
+        origin = side.base[r] + side.start[g] * side.round_actions[r]
+        for d in range(side.first_decision[r], side.first_decision[r + 1]):
+            count = np.int64(side.num_actions[d])
+            at, first = origin + side.offset[d] * n, starts[d] + side.start[g] * count
+            for a in range(count):
+                for s in range(n):
+                    x = behaviour[first + s * count + a]
+                    positions[at + a * n + s] = -1 if np.isnan(x) else x
+
+
+@numba_jit
+def add_matrix(boards, player, opponent, k, showdown, reach, values, scratch):
+    """Add the values of a matrix, per unit of stake, on all boards.
+
+    Args:
+      boards: The boards.
+      player, opponent: Both players' sides.
+      k: The matrix, one of showdowns.
+      showdown: Whether to compare strengths: the opponent's reach that a private state
+        beats minus the reach that beats it. Otherwise all reach counts that shares no
+        card with it.
+      reach: The opponent's reach in the matrix's round, float [private states].
+      values: The sums, float [private states of the player].
+      scratch: Three arrays, float [3, size].
+    """
+    x, out = scratch[0], scratch[1]
+    r = 0
+    while boards.first_matrix[r + 1] <= k:
+        r += 1
+    for g in range(boards.first_board[r], boards.first_board[r + 1]):
+        place = boards.first_place[k] + g - boards.first_board[r]
+        start, first = player.start[g], opponent.start[g]
+        x[: opponent.size[g] * LANES] = x.dtype.type(0)
+        out[: player.size[g] * LANES] = out.dtype.type(0)
+        for s in range(opponent.size[g]):
+            x[LANES * s] = reach[first + s]
+        for f in range(boards.matrix_board[place], boards.matrix_board[place + 1]):
+            _add_board(player, opponent, f, showdown, scratch)
+        for s in range(player.size[g]):
+            values[start + s] += out[LANES * s]

@@ -11,17 +11,18 @@ import importlib.util
 import itertools
 import math
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, NamedTuple
 
 import jax
 import numpy as np
 
+from spiel_cr.common import memory
 from spiel_cr.games.public_tree.game import PublicTreeGame
 from spiel_cr.games.sequence_form import locking
 from spiel_cr.games.sequence_form.layout import SequenceForm
-from spiel_cr.policies.conversions import reach_from_behaviour
+from spiel_cr.policies.conversions import Behaviours, reach_from_behaviour
 from spiel_cr.solvers.cfr.cfr import averaging
 from spiel_cr.solvers.cfr.cfr_config import CFRConfig
 from spiel_cr.solvers.cfr.solver import Solver, SolverFunctions
@@ -29,6 +30,8 @@ from spiel_cr.solvers.cfr.solver import Solver, SolverFunctions
 # Number of parts of the boards below the root, and thus most threads. The values of
 # each part are added up, so a result does not depend on the number of threads.
 _PARTS = 16
+# Most sequences of a game whose result has the last iterate.
+MOST_KEPT = 5_000_000
 
 
 class BoardState(NamedTuple):
@@ -48,14 +51,27 @@ class BoardState(NamedTuple):
     weight: np.ndarray
 
 
+def is_installed() -> bool:
+    """Return whether numba is installed, and the device is supported."""
+    installed = importlib.util.find_spec("numba") is not None
+    return installed and jax.default_backend() == "cpu"
+
+
 def supports(config: Any) -> bool:
     """Return whether the settings, the installation and the device are supported."""
-    if not isinstance(config, CFRConfig) or importlib.util.find_spec("numba") is None:
+    if not isinstance(config, CFRConfig):
         return False
     rule = config.rule
     changed = rule.custom is not None or rule.predictive or rule.exploration > 0
     plain = config.alternating and config.weights is None and not changed
-    return plain and jax.default_backend() == "cpu"
+    return plain and is_installed()
+
+
+def suits(game: PublicTreeGame) -> bool:
+    """Return whether a game is likely to be supported; see `board_arrays.suits`."""
+    from spiel_cr.solvers.cfr import board_arrays
+
+    return board_arrays.suits(game)
 
 
 class _Memory(NamedTuple):
@@ -72,24 +88,18 @@ class _Memory(NamedTuple):
     totals: np.ndarray
 
 
-class _BoardEngine:
+class BoardEngine:
     """Function `advance` of `SolverFunctions`, and evaluations of the same game.
 
     Attributes:
       game: Arrays of the game.
       dtype: Data type of the state.
-      locks: Locked probabilities by position of each player, empty if no infoset is
-        locked.
+      locks: Locked probabilities by position of each player; None without locks.
     """
 
-    def __init__(
-        self,
-        game: Any,
-        dtype: np.dtype,
-        compiled: Any,
-        locks: tuple[np.ndarray, np.ndarray],
-    ) -> None:
-        self.game, self.dtype, self.compiled, self.locks = game, dtype, compiled, locks
+    def __init__(self, game: Any, dtype: np.dtype, functions: Any) -> None:
+        self.game, self.dtype, self.functions = game, dtype, functions
+        self.locks: tuple[np.ndarray, np.ndarray] | None = None
         most = max(1, int(np.diff(game.boards.first_child).max(initial=0)))
         self._threads = min(_PARTS, _num_processors(), most)
         self._executor = ThreadPoolExecutor(self._threads)
@@ -106,15 +116,17 @@ class _BoardEngine:
         weight: Any = np.float64(state.weight)
         iteration = int(state.iteration)
         if not iterations:  # The functions are compiled when they are first called.
-            self._run(self._sweep(0, regrets, average[0], self.dtype))
+            self.run(self.sweep(0, regrets, self.dtype, locks=self.locks))
+            memory.trim()
         for t in range(iteration + 1, iteration + 1 + int(iterations)):
             number: Any = np.float64(t)
             weight, share = averaging(config, weight, number)
             numbers = [*config.rule.discounts(number), np.sqrt(number), share]
             for player in range(2):
-                sweep = self._sweep(player, regrets, average[player], self.dtype)
-                self._run(
+                sweep = self.sweep(player, regrets, self.dtype, locks=self.locks)
+                self.run(
                     sweep._replace(
+                        average=average[player],
                         numbers=np.array(numbers, self.dtype),
                         update=True,
                         positive=config.rule.beta == -math.inf,
@@ -129,58 +141,87 @@ class _BoardEngine:
         )
 
     def best_values(
-        self, average: tuple[np.ndarray, ...], *, locks: bool
+        self, average: tuple[np.ndarray, ...], *, locks: Any
     ) -> tuple[float, float]:
         """Return each player's best-response value, computed in double precision.
 
         Args:
           average: Average strategies by position, see `BoardState`. Only the
             proportions at each infoset matter.
-          locks: Whether locked infosets are played as locked.
+          locks: Locked probabilities of each player, as `locks`, or None.
         """
         dtype, values = np.dtype(float), []
         for player in range(2):
-            sweep = self._sweep(player, average, average[player], dtype, locks=locks)
-            total = self._run(sweep._replace(best=True))
+            sweep = self.sweep(player, average, dtype, locks=locks)
+            total = self.run(sweep._replace(best=True))
             values.append(math.ldexp(total, self.game.exponent))
         return values[0], values[1]
 
-    def _sweep(
-        self,
-        player: int,
-        weights: Any,
-        average: np.ndarray,
-        dtype: np.dtype,
-        *,
-        locks: bool = True,
+    def by_position(
+        self, rows: Sequence[np.ndarray | None]
+    ) -> tuple[np.ndarray, np.ndarray] | None:
+        """Return numbers of sequences by position, negative where they are NaN.
+
+        Args:
+          rows: Strategies or locked probabilities of each player by logical sequence,
+            float; or None, if all are NaN.
+
+        Returns:
+          Float [S] of each player, or None if no player has any.
+        """
+        if all(part is None for part in rows):
+            return None
+        game, result = self.game, []
+        for player, part in enumerate(rows):
+            result.append(np.full(game.sizes[player], -1.0, self.dtype))
+            if part is not None:
+                self.functions.fill_positions(
+                    *(game.sides[player], game.boards, np.asarray(part)),
+                    *(game.sequences[player], result[-1]),
+                )
+        return result[0], result[1]
+
+    def sweep(
+        self, player: int, weights: Any, dtype: np.dtype, *, locks: Any = None
     ) -> Any:
+        """Return the arguments of an evaluation of a player's strategy.
+
+        Args:
+          player: The player.
+          weights: Numbers proportional to both players' strategies, by position.
+          dtype: Data type of the arithmetic.
+          locks: As for `best_values`.
+        """
         sides = self._memory(dtype).sides
-        if not locks:
-            first, second = (side._replace(locks=side.locks[:0]) for side in sides)
+        if locks is not None:
+            first, second = (
+                side._replace(locks=kept)
+                for side, kept in zip(sides, locks, strict=True)
+            )
             sides = first, second
-        return self.compiled.Sweep(
+        return self.functions.Sweep(
             boards=self.game.boards,
             player=sides[player],
             opponent=sides[1 - player],
             weights=weights[player],
-            average=average,
+            average=weights[player],
             opponent_weights=weights[1 - player],
             numbers=np.zeros(4, dtype),
             best=False,
             update=False,
             positive=False,
+            recorded=np.zeros(3, np.int64),
+            record=np.zeros(0, dtype),
         )
 
     def _allocate(self, dtype: np.dtype) -> _Memory:
         """Allocate the working memory for a data type."""
-        boards, compiled = self.game.boards, self.compiled
+        boards, functions = self.game.boards, self.functions
         first, second = (
             side._replace(
-                stake=side.stake.astype(dtype),
-                weight=side.weight.astype(dtype),
-                locks=locks.astype(dtype),
+                stake=side.stake.astype(dtype), weight=side.weight.astype(dtype)
             )
-            for side, locks in zip(self.game.sides, self.locks, strict=True)
+            for side in self.game.sides
         )
         # Sizes of an array of rows of each player on the largest board of each round.
         rows = [
@@ -188,40 +229,49 @@ class _BoardEngine:
             for r, (begin, end) in enumerate(itertools.pairwise(boards.first_board))
         ]
         starts = np.cumsum([0, *(2 * max(pair) + sum(pair) for pair in rows)])
-        states, actions = (
-            max(getattr(side, name).max(initial=0) for side in (first, second))
-            for name in ("size", "num_actions")
-        )
-        leaves = max(compiled.MOST_CARDS, states) * max(compiled.LANES, actions)
+        size = int(starts[-1]) + 3 * scratch_size(first, second, functions)
         spaces = [
-            compiled.Workspace(np.zeros(starts[-1] + 3 * int(leaves), dtype), starts)
+            functions.Workspace(np.zeros(size, dtype), starts)
             for _ in range(self._threads)
         ]
         totals = np.zeros((_PARTS, max(rows[0])), dtype)
         return _Memory((first, second), spaces, totals)
 
-    def _run(self, sweep: Any) -> float:
+    def run(self, sweep: Any) -> float:
         """Process all boards; return the value of the player's empty sequence."""
-        compiled, boards, result = self.compiled, sweep.boards, 0.0
+        functions, boards, result = self.functions, sweep.boards, 0.0
         _, spaces, totals = self._memory(sweep.numbers.dtype)
         shares = np.linspace(0, _PARTS, len(spaces) + 1).astype(np.int64).tolist()
         for g in range(boards.first_board[1]):
             first, end = boards.first_child[g : g + 2]
             root = sweep, g, spaces[0]
             if first == end:
-                result += compiled.process_root(*root, totals[:0], True, True)
+                result += functions.process_root(*root, totals[:0], True, True)
                 continue
-            compiled.process_root(*root, totals[:0], True, False)
+            functions.process_root(*root, totals[:0], True, False)
             cuts = np.linspace(first, end, _PARTS + 1).astype(np.int64)
-            process = functools.partial(compiled.process_parts, sweep, g, cuts)
+            process = functools.partial(functions.process_parts, sweep, g, cuts)
             running = [
                 self._executor.submit(process, parts, spaces[0], space, totals)
                 for parts, space in zip(itertools.pairwise(shares), spaces, strict=True)
             ]
             for future in running:
                 future.result()
-            result += compiled.process_root(*root, totals, False, True)
+            result += functions.process_root(*root, totals, False, True)
         return result
+
+
+def scratch_size(first: Any, second: Any, functions: Any) -> int:
+    """Return the size of each of the three arrays for the leaf values of one board.
+
+    One of them also contains an opponent's strategy at one decision.
+    """
+    states, actions = (
+        int(max(getattr(side, name).max(initial=0) for side in (first, second)))
+        for name in ("size", "num_actions")
+    )
+    size: int = max(functions.MOST_CARDS, states) * max(functions.LANES, actions)
+    return size
 
 
 def _num_processors() -> int:
@@ -237,6 +287,12 @@ class BoardSolver(Solver):
     _functions: Any
     _shares_memory = False
     _extra = "poker"
+
+    @property
+    def engine(self) -> BoardEngine:
+        """The game in the order of boards."""
+        engine: BoardEngine = self._functions.advance
+        return engine
 
     def average_behaviour(
         self, player: int, dtype: np.typing.DTypeLike = np.float64
@@ -263,13 +319,29 @@ class BoardSolver(Solver):
             result[sequences] = regrets[at].reshape(count, n).T.ravel()
         return np.ldexp(result, self.exponent)
 
+    def _strategies(self, dtype: np.dtype) -> tuple[Behaviours, Behaviours | None]:
+        """See `Solver._strategies`; in a large game, the state is deleted meanwhile.
+
+        The last iterate of a large game is omitted, because it takes as much memory as
+        the average strategy.
+        """
+        if sum(self.engine.game.sizes) <= MOST_KEPT:
+            return super()._strategies(dtype)
+        none, average = np.zeros(0, self.dtype), []
+        self._state = self._state._replace(regrets=(none, none))
+        for player in range(2):
+            average.append(self.average_behaviour(player, dtype))
+            kept = (none, none) if player else (none, self._state.average[1])
+            self._state = self._state._replace(average=kept)
+            memory.trim()
+        return (average[0], average[1]), None
+
     def _behaviour(
         self, player: int, weights: np.ndarray, dtype: np.typing.DTypeLike
     ) -> np.ndarray:
-        engine = self._functions.advance
-        game = engine.game
+        engine, game = self.engine, self.engine.game
         behaviour = np.empty(game.sizes[player], dtype)
-        engine.compiled.fill_behaviour(
+        engine.functions.fill_behaviour(
             game.sides[player],
             game.boards,
             np.asarray(weights),
@@ -280,8 +352,9 @@ class BoardSolver(Solver):
 
     def _value_bounds(self, form: SequenceForm) -> tuple[float, float]:
         average = tuple(np.asarray(part) for part in self._state.average)
-        locks = locking.has_locks(form)
-        first, second = self._functions.advance.best_values(average, locks=locks)
+        engine = self.engine
+        locks = engine.locks if locking.has_locks(form) else None
+        first, second = engine.best_values(average, locks=locks)
         return -second, first
 
 
@@ -292,6 +365,20 @@ class _StateCheck:
         """Raise ValueError if the averages are not reach probabilities."""
         if any((part < 0).any() or (part > 1 + 1e-3).any() for part in state.average):
             raise ValueError("the state has probabilities outside [0, 1]")
+
+
+def make_engine(game: PublicTreeGame, dtype: np.dtype) -> BoardEngine | None:
+    """Make the arrays of a game, or return None if they do not support it.
+
+    Args:
+      game: The game.
+      dtype: Data type of the state and of strategies, float64 or float32.
+    """
+    from spiel_cr.solvers.cfr import board_arrays, board_iteration
+
+    arrays = board_arrays.board_game(game, dtype)
+    memory.trim()  # Building took more memory than the arrays have.
+    return None if arrays is None else BoardEngine(arrays, dtype, board_iteration)
 
 
 def make_solver(
@@ -308,20 +395,11 @@ def make_solver(
     Returns:
       The solver, or None if it does not support the game.
     """
-    if not form.is_zero_sum:
+    engine = make_engine(game, dtype) if form.is_zero_sum else None
+    if engine is None:
         return None
-    from spiel_cr.solvers.cfr import board_arrays, board_iteration
-
-    arrays = board_arrays.board_game(game, dtype)
-    if arrays is None:
-        return None
-    locks = np.zeros(0), np.zeros(0)
-    if locking.has_locks(form):
-        first, second = (
-            by_position(arrays, p, form.locks[p], np.dtype(float)) for p in range(2)
-        )
-        locks = first, second
-    engine = _BoardEngine(arrays, dtype, board_iteration, locks)
+    arrays = engine.game
+    engine.locks = engine.by_position(form.locks)
     zeros: list[Any] = [
         tuple(np.zeros(size, dtype) for size in arrays.sizes) for _ in range(2)
     ]
@@ -341,25 +419,6 @@ def make_solver(
         ),
         put=put,
     )
-
-
-def by_position(
-    arrays: Any, player: int, locks: np.ndarray | None, dtype: np.dtype
-) -> np.ndarray:
-    """Return locked probabilities by position, negative at free infosets.
-
-    Args:
-      arrays: The `board_arrays.BoardGame`.
-      player: The player.
-      locks: Probabilities by logical sequence, float64, NaN at free infosets; or None.
-      dtype: Data type of the result.
-    """
-    result = np.full(arrays.sizes[player], -1.0, dtype)
-    if locks is not None:
-        kept = np.where(np.isnan(locks), -1.0, locks)
-        for at, sequences, shape in _blocks(arrays, player):
-            result[at] = kept[sequences].reshape(shape).T.ravel()
-    return result
 
 
 def _blocks(arrays: Any, player: int) -> Iterator[tuple[slice, slice, tuple[int, int]]]:

@@ -7,6 +7,7 @@ import pytest
 
 import spiel_cr
 from spiel_cr import poker
+from spiel_cr.common.compilation_cache import numba_jit
 from spiel_cr.common.plugins import registered
 from spiel_cr.games.public_tree.public_tree_loading import public_tree_game
 from spiel_cr.games.sequence_form.locking import locked
@@ -15,7 +16,6 @@ from spiel_cr.solvers.cfr import board_solver, cfr
 from spiel_cr.solvers.cfr.cfr_config import PRESETS
 
 numba = pytest.importorskip("numba")
-board_iteration = pytest.importorskip("spiel_cr.solvers.cfr.board_iteration")
 
 # Three rounds; suits that are equivalent, so that private states have several hands;
 # showdowns before the river.
@@ -164,7 +164,7 @@ def test_numbers_of_tuples_are_added_together():
     before = numba.config.SLP_VECTORIZE
     x, y = np.arange(4.0), np.array([1.0, 2, 3, 5])
     vectorized = {}
-    for name, jit in (("ours", board_iteration._jit), ("plain", numba.njit)):
+    for name, jit in (("ours", numba_jit), ("plain", numba.njit)):
         function, out = jit(add_fours), np.zeros(4)
         function(x, y, out)
         assert out.tolist() == [1, 3, 5, 8]
