@@ -272,5 +272,6 @@ def _with_rule(algorithm: Any) -> Any:
     """Return settings for a user's rule with linear averages; others unchanged."""
     custom = CustomRule(algorithm) if callable(algorithm) else algorithm
     if isinstance(custom, CustomRule):
-        return cfr.CFRConfig(custom.name, Rule(custom=custom), gamma=1.0)
+        gamma = 1.0 if custom.averaging is None else 0.0
+        return cfr.CFRConfig(custom.name, Rule(custom=custom), gamma)
     return algorithm
