@@ -154,7 +154,7 @@ _WITH_LP = (
     *("--seconds", "--wall-clock", "--until", "--eval-every", "--plot", "--dtype"),
     "--checkpoint",
 )
-_POSITIONAL = {"name"}
+_POSITIONAL = {"name", "path"}
 
 
 def make_line(seed: int, command: str | None = None) -> Line:

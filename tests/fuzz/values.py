@@ -454,6 +454,7 @@ _VALUES: dict[tuple[str, str], Values] = {
         _not_methods,
     ),
     ("show", "--policy"): Values(("kuhn.npz",), _NOT_POLICY),
+    ("certify", "path"): Values(("kuhn.npz",), _NOT_POLICY),
     ("resolve", "--leaf"): Values(_LEAVES, _not_leaves),
     ("best-response", "--matches"): _whole("2 4", "0 1 -1"),
     # Some studies take minutes at any size.
