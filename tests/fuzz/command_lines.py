@@ -72,6 +72,7 @@ _ALWAYS: dict[str, dict[str, str]] = {
     "play": {"--game": "kuhn_poker", "--bots": "uniform;uniform", "--seed": "1"},
     "compare": {"--iterations": "2", "--workers": "0", "--algorithms": "uniform;cfr+"},
     "study": {"--size": "0.001"},
+    "tune": {"--iterations": "2", "--settings": "2", "--numbers": "alpha=0..5"},
     "push-fold": {
         **{"--stacks": "900/900", "--prizes": "2/1", "--blinds": "300/600"},
         **{"--boards": "1", "--rounds": "2", "--cache": "new/cache", "--steps": "5"},

@@ -269,7 +269,7 @@ def match(rule: Rule, regrets: jax.Array, uniform: jax.Array) -> jax.Array:
     # The inner `where` avoids 0/0 in the branch that is not selected.
     matched = positive / jnp.where(total > 0, total, 1)
     strategy = jnp.where(total > 0, matched, uniform)
-    if rule.exploration:
+    if not _is(rule.exploration, 0):
         strategy = (1 - rule.exploration) * strategy + rule.exploration * uniform
     return strategy
 
@@ -331,14 +331,14 @@ def update(
     # Sums of t terms carry about sqrt(t) times the rounding error of one.
     tolerance = tolerance * jnp.sqrt(iteration)
     regrets = regrets + instantaneous
-    if rule.beta == -math.inf:
+    if _is(rule.beta, -math.inf):
         regrets = jnp.where(regrets > tolerance, regrets, 0)
     else:
         regrets = jnp.where(jnp.abs(regrets) > tolerance, regrets, 0)
-    if rule.alpha != math.inf or rule.beta not in (math.inf, -math.inf):
+    if not _is(rule.alpha, math.inf) or not _is(rule.beta, math.inf, -math.inf):
         alpha: float | jax.Array = rule.alpha
         beta: float | jax.Array = rule.beta
-        if rule.ramp:
+        if not _is(rule.ramp, 0):
             share = jnp.minimum(iteration / rule.ramp, 1)
             alpha, beta = 1 + (alpha - 1) * share, -1 + (beta + 1) * share
         up, down = discount(alpha, iteration), discount(beta, iteration)
@@ -348,6 +348,11 @@ def update(
         predicted = regrets + rule.prediction * instantaneous
         predicted = jnp.where(predicted > tolerance, predicted, 0)
     return regrets, match(rule, predicted, uniform)
+
+
+def _is(number: Any, *values: float) -> bool:
+    """Return whether a setting is one of some values; traced numbers never are."""
+    return not isinstance(number, jax.Array) and number in values
 
 
 def discount(exponent: float | jax.Array, iteration: Any) -> Any:
