@@ -1,11 +1,11 @@
 """The command `tune`: search for the numbers of a regret rule over a set of games.
 
-All settings run on every game: the algorithm's own numbers, and numbers that are drawn
-from --numbers. For each fold of games, the setting with the least geometric mean of
-NashConv on the other games is chosen, and ranked on the games that were held out.
+All settings run on every game: the algorithm's default numbers, and numbers that are
+drawn from --numbers. For each fold of games, the setting with the least geometric mean
+of NashConv on the other games is chosen, and ranked on the games that were held out.
 
 The numbers of full-width algorithms are alpha, beta, gamma, exploration and, if they
-are predictive, prediction. Those of a rule of your own are its keyword-only parameters
+are predictive, prediction. Those of your rule are its keyword-only parameters
 with numbers as defaults; name it module:function, see --import.
 
 --out is a folder with tune.jsonl, which has one line for each game. If you repeat the
@@ -44,7 +44,7 @@ class TuneOptions(WorkerOptions):
 
     Attributes:
       game: OpenSpiel game string; may be repeated. A single game is not held out.
-      algorithm: Full-width algorithm, or your own rule (default dcfr).
+      algorithm: Full-width algorithm, or your rule (default dcfr).
       numbers ('A=LOW..HIGH;B=...'): Ranges of the numbers
         (default alpha=0..5;beta=-5..5;gamma=0..10).
       settings (K): Number of settings (default 256).
@@ -90,8 +90,8 @@ def run(arguments: Arguments) -> dict[str, object]:
         )
         for _ in progress_bar(records, desc="tune", total=len(games), unit="game"):
             pass
-        found = np.array([log.records[game,]["nash_conv"] for game in games]).T
-    return _report(games, ranges, settings, found, folds)
+        nash_convs = np.array([log.records[game,]["nash_conv"] for game in games]).T
+    return _report(games, ranges, settings, nash_convs, folds)
 
 
 class _Evaluator:
@@ -120,7 +120,7 @@ def _report(
     games: list[str],
     ranges: tuning.Ranges,
     settings: np.ndarray,
-    found: np.ndarray,
+    nash_convs: np.ndarray,
     folds: int,
 ) -> dict[str, object]:
     """Print and return the settings that were chosen, and their results."""
@@ -130,33 +130,35 @@ def _report(
 
     rows: list[dict[str, object]] = []
     held_out = np.zeros(len(games))
-    print(f"  {'held out':<44}{'NashConv':>10}{'own numbers':>13}{'rank':>6}")
-    for fold in tuning.cross_validate(found, folds):
+    print(f"  {'held out':<44}{'NashConv':>10}{'default':>13}{'rank':>6}")
+    for fold in tuning.cross_validate(nash_convs, folds):
         print(_text(described(fold.chosen)))
         for game, rank in zip(fold.held_out, fold.ranks, strict=True):
-            held_out[game] = found[fold.chosen, game]
+            held_out[game] = nash_convs[fold.chosen, game]
             row = {
                 "game": games[game],
                 "chosen": described(fold.chosen),
                 "nash_conv": held_out[game].item(),
-                "own_nash_conv": found[0, game].item(),
+                "default_nash_conv": nash_convs[0, game].item(),
                 "rank": rank,
             }
             rows.append(row)
             print(
                 f"  {one_line(games[game])[:43]:<44}{row['nash_conv']:>10.2e}"
-                f"{row['own_nash_conv']:>13.2e}{rank:>6}"
+                f"{row['default_nash_conv']:>13.2e}{rank:>6}"
             )
-    best = described(int(tuning.geometric_mean(found).argmin()))
+    best = described(int(tuning.geometric_mean(nash_convs).argmin()))
     report: dict[str, object] = {
         "held_out": rows,
         "best": best,
         "settings": len(settings),
     }
     if rows:
-        means = [tuning.geometric_mean(each).item() for each in (held_out, found[0])]
+        means = [
+            tuning.geometric_mean(each).item() for each in (held_out, nash_convs[0])
+        ]
         print(f"  {'geometric mean':<44}{means[0]:>10.2e}{means[1]:>13.2e}")
-        report |= {"geometric_mean": means[0], "own_geometric_mean": means[1]}
+        report |= {"geometric_mean": means[0], "default_geometric_mean": means[1]}
     print(f"best on all games: {_text(best)}, of {len(settings)} settings")
     return report
 

@@ -44,14 +44,14 @@ def read_ranges(text: str, config: CFRConfig) -> Ranges:
 
     Args:
       text: Ranges, separated by semicolons.
-      config: The algorithm, whose own numbers must be finite.
+      config: The algorithm, whose default numbers must be finite.
 
     Raises:
       ValueError: If the text or a range is invalid, or the algorithm has no such
         number.
     """
-    own, ranges = _numbers(config), {}
-    finite = [name for name in own if math.isfinite(own[name])]
+    defaults, ranges = _numbers(config), {}
+    finite = [name for name in defaults if math.isfinite(defaults[name])]
     for part in text.split(";"):
         name, _, both = part.partition("=")
         low, dots, high = both.partition("..")
@@ -94,10 +94,10 @@ def _numbers(config: CFRConfig) -> dict[str, float]:
 
 def _keywords(function: Any) -> list[inspect.Parameter]:
     """Return the keyword-only parameters of a function whose defaults are numbers."""
-    found = inspect.signature(function).parameters.values() if function else ()
+    parameters = inspect.signature(function).parameters.values() if function else ()
     return [
         parameter
-        for parameter in found
+        for parameter in parameters
         if parameter.kind is parameter.KEYWORD_ONLY
         and isinstance(parameter.default, int | float)
     ]
@@ -133,7 +133,7 @@ def with_numbers(config: CFRConfig, numbers: Mapping[str, Any]) -> CFRConfig:
 def draw_settings(
     config: CFRConfig, ranges: Ranges, count: int, seed: int
 ) -> np.ndarray:
-    """Return settings, float64 [count, numbers]; the first is that of the algorithm.
+    """Return settings, float64 [count, numbers]; the first is the default.
 
     Args:
       config: The algorithm.
@@ -143,8 +143,8 @@ def draw_settings(
     """
     low, high = np.array([*ranges.values()]).T
     drawn = np.random.default_rng(seed).uniform(low, high, (count, len(ranges)))
-    own = _numbers(config)
-    drawn[0] = [own[name] for name in ranges]
+    defaults = _numbers(config)
+    drawn[0] = [defaults[name] for name in ranges]
     return drawn
 
 

@@ -105,12 +105,12 @@ def test_cross_validation():
 
 
 def test_command(tmp_path, capsys):
-    """It resumes, and reports the algorithm's own numbers beside the chosen ones."""
+    """It resumes, and reports the default numbers beside the chosen ones."""
     words = ["tune", "--settings", 8, "--iterations", 50, "--out", tmp_path]
     words += [word for game in _GAMES for word in ("--game", game)]
     found, out, _ = told(capsys, *words)
     assert len(found["held_out"]) == 3 and found["settings"] == 8
-    own = {row["game"]: row["own_nash_conv"] for row in found["held_out"]}
+    own = {row["game"]: row["default_nash_conv"] for row in found["held_out"]}
     for game, value in zip(_GAMES, own.values(), strict=True):
         result = spiel_cr.solve(game, "dcfr", 50)
         assert value == pytest.approx(result.nash_conv(), abs=1e-9)
