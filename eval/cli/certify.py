@@ -1,8 +1,9 @@
 """The command `certify`: compute the exact NashConv of a policy file of any origin.
 
-FILE is a file of --save, or a CSV file with the columns information_state, action and
-probability, which any program can write. The output depends only on the file, the game
-and the versions, so that others can repeat it and compare the texts.
+The path is that of a file of --save, or of a CSV file with the columns
+information_state, action and probability, which any program can write. The output
+depends only on the file, the game and the versions, so that others can repeat it and
+compare the texts.
 
 examples:
   spiel-cr certify kuhn.npz
@@ -38,13 +39,15 @@ class CertifyOptions:
 
 def add_options(parser: Parser) -> None:
     """Add the path of the file."""
-    parser.add_argument("path", metavar="FILE", help="policy file, .npz or .csv")
+    parser.add_argument("path", help="policy file, .npz or .csv")
 
 
 def run(arguments: Arguments) -> dict[str, object]:
     """Certify a policy."""
     file = read_policy_file(arguments.path)
-    game = arguments.game or file.metadata.get("game")
+    game = arguments.game
+    if game is None:
+        game = file.metadata.get("game")
     if game is None:
         raise ValueError(
             f"{arguments.path}: the file does not name its game; add --game"

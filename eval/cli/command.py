@@ -242,7 +242,7 @@ _GROUPS = {
     "game": "--game --suite --form --no-batched-rules --hand-buckets "
     "--imperfect-recall --policy --player --bot --bots --actions --open --board "
     "--pot --stack --ranges --bets --first --rake --stacks --prizes --blinds",
-    "algorithm": "--algorithm --algorithms --numbers --settings --dtype --lock "
+    "algorithm": "--algorithm --algorithms --numbers --candidates --dtype --lock "
     "--lock-player --method --thresholds --early-rounds --later --endgames --depth "
     "--depth-unit --leaf --gadget --values --noise --seed",
     "stopping and evaluation": "--iterations --trunk-iterations --seconds --minutes "

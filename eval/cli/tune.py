@@ -12,7 +12,7 @@ with numbers as defaults; name it module:function, see --import.
 command, only missing games are computed, also with additional games.
 
 examples:
-  spiel-cr tune --game kuhn_poker --game leduc_poker --settings 32 --iterations 100
+  spiel-cr tune --game kuhn_poker --game leduc_poker --candidates 32 --iterations 100
   spiel-cr tune --algorithm dcfr --numbers 'alpha=0..5;beta=-5..5;gamma=0..10' \\
     --game leduc_poker --game 'liars_dice(numdice=1,dice_sides=4)' \\
     --game 'goofspiel(imp_info=True,num_cards=4)' --workers 2 --out out/tune
@@ -47,7 +47,7 @@ class TuneOptions(WorkerOptions):
       algorithm: Full-width algorithm, or your rule (default dcfr).
       numbers ('A=LOW..HIGH;B=...'): Ranges of the numbers
         (default alpha=0..5;beta=-5..5;gamma=0..10).
-      settings (K): Number of settings (default 256).
+      candidates (K): Number of settings (default 256).
       iterations: Number of iterations of each run (default 1000).
       folds: Number of folds of games, at most one for each game (default 5).
       seed: Seed of the draws of settings (default 0).
@@ -57,7 +57,7 @@ class TuneOptions(WorkerOptions):
     game: list[str]
     algorithm: str = "dcfr"
     numbers: str = "alpha=0..5;beta=-5..5;gamma=0..10"
-    settings: int = 256
+    candidates: int = 256
     iterations: int = 1000
     folds: int = 5
     seed: int = 0
@@ -68,16 +68,18 @@ def run(arguments: Arguments) -> dict[str, object]:
     """Search for the numbers of a rule."""
     config = find(arguments.algorithm, families=(CFR,)).config
     ranges = tuning.read_ranges(arguments.numbers, config)
-    for name in ("settings", "iterations", "folds"):
+    for name in ("candidates", "iterations", "folds"):
         check_iterations(getattr(arguments, name), name=name)
     if arguments.folds == 1:
         raise ValueError("--folds=1 would hold out all games; use two folds or more")
     games = list(dict.fromkeys(str(open_game(game).game) for game in arguments.game))
     # With a single game, none can be held out.
     folds = min(arguments.folds, len(games)) if len(games) > 1 else 0
-    settings = tuning.draw_settings(config, ranges, arguments.settings, arguments.seed)
+    settings = tuning.draw_settings(
+        config, ranges, arguments.candidates, arguments.seed
+    )
     identity = {
-        **arguments.options("numbers", "settings", "iterations", "seed"),
+        **arguments.options("numbers", "candidates", "iterations", "seed"),
         "algorithm": settings_text(config),
         "versions": storage.versions(),
     }

@@ -118,7 +118,7 @@ def with_numbers(config: CFRConfig, numbers: Mapping[str, Any]) -> CFRConfig:
         for name in numbers.keys() - {"gamma"}:
             object.__setattr__(rule, name, numbers[name])
     else:
-        functions = {
+        functions: dict[str, Any] = {
             field: functools.partial(
                 function, **{p.name: numbers[p.name] for p in _keywords(function)}
             )

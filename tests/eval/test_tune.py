@@ -106,7 +106,7 @@ def test_cross_validation():
 
 def test_command(tmp_path, capsys):
     """It resumes, and reports the default numbers beside the chosen ones."""
-    words = ["tune", "--settings", 8, "--iterations", 50, "--out", tmp_path]
+    words = ["tune", "--candidates", 8, "--iterations", 50, "--out", tmp_path]
     words += [word for game in _GAMES for word in ("--game", game)]
     found, out, _ = told(capsys, *words)
     assert len(found["held_out"]) == 3 and found["settings"] == 8
@@ -137,5 +137,5 @@ def test_command(tmp_path, capsys):
     ],
 )
 def test_invalid_options(words, message, capsys):
-    words = ["tune", "--game", "kuhn_poker", "--settings", 2, *words]
+    words = ["tune", "--game", "kuhn_poker", "--candidates", 2, *words]
     assert message in refused(capsys, *words)

@@ -463,6 +463,7 @@ _VALUES: dict[tuple[str, str], Values] = {
     ("tune", "--algorithm"): _words(
         "dcfr  dcfr(gamma=3)", "cfr++  os-mccfr  dcfr(x=1)"
     ),
+    ("tune", "--folds"): _whole("2 3", "0 1 -1"),
     ("tune", "--numbers"): _words(
         "alpha=0..5  beta=-2..0;gamma=0..3", "alpha  alpha=0  alpha=2..1  rate=0..1"
     ),
@@ -575,6 +576,7 @@ def _values_of(command: str, name: str, action: argparse.Action) -> Values:
 _ALIASES = {
     "--bots": ("bot",),
     "--policy": ("opponent", "bot", "path"),
+    "path": ("policy",),
     "--algorithms": ("algorithm",),
 }
 

@@ -257,7 +257,7 @@ def _infoset_shares(
       shared: Shared regrets of the player, or None if infosets do not share regrets.
       states: State of the rule for each block of each level, or of buckets.
     """
-    levels = [shared] if shared is not None else tree.levels
+    levels: Any = [shared] if shared is not None else tree.levels
     parts = [
         jnp.broadcast_to(state.share, (len(uniform), state.share.shape[1])).reshape(-1)
         for level, blocks in zip(levels, states, strict=True)
