@@ -9,11 +9,9 @@ import numpy as np
 
 import spiel_cr
 from spiel_cr.common import atomic, storage
-from spiel_cr.common import json_records as checks
 from spiel_cr.common.errors import GameTooLargeError, MoreKnowledgeError
 from spiel_cr.common.executor import Executor
 from spiel_cr.common.json_log import JsonLog, Record
-from spiel_cr.games.opening.opened import open_game
 from spiel_cr.solvers.algorithms import CFR
 from spiel_cr.solvers.tuning import geometric_mean
 
@@ -109,7 +107,7 @@ def run_large(
         for name in suite.algorithms
     }
     keys = ("game", "algorithm")
-    with JsonLog(out, "results", settings, key=keys, check=_check) as log:
+    with JsonLog(out, "results", settings, key=keys) as log:
         setup = suite.budget.seconds, seed
         for _ in log.map(executor, _LargeRun, setup, tasks):
             pass
@@ -134,19 +132,6 @@ class _LargeRun:
             return {**record, "nash_conv": None, "error": str(error)}
         point = [self._seconds, result.iterations, value]
         return {**record, "nash_conv": value, "error": None, "curve": [point]}
-
-
-_FIELDS: dict[str, checks.Test] = {
-    "game": checks.is_text,
-    "algorithm": checks.is_text,
-    "nash_conv": checks.optional(checks.is_number),
-    "error": checks.optional(checks.is_text),
-    "curve": checks.is_list(lambda _: True),
-}
-
-
-def _check(record: Record) -> None:
-    checks.check_fields(record, _FIELDS)
 
 
 class Standing(NamedTuple):
@@ -176,15 +161,12 @@ def standings(suite: Suite, records: Sequence[Record]) -> list[Standing]:
     axis = 1 if suite.is_built else 0
     rows = []
     for row in suite.games:
-        name = str(open_game(row.game).game)
-        of_game = [r for r in records if str(open_game(r["game"]).game) == name]
-        reached: list[dict[str, float]] = []
-        for budget in suite.points:
-            before = {
-                r["algorithm"]: [p[2] for p in r.get("curve", ()) if p[axis] <= budget]
-                for r in of_game
-            }
-            reached.append({k: points[-1] for k, points in before.items() if points})
+        reached: list[dict[str, float]] = [{} for _ in suite.points]
+        for record in records:
+            for point in record.get("curve", ()) if record["game"] == row.game else ():
+                for values, budget in zip(reached, suite.points, strict=True):
+                    if point[axis] <= budget:
+                        values[record["algorithm"]] = point[2]
         rows.append(Standing(row, reached))
     return rows
 
@@ -232,16 +214,13 @@ def write_page(suite: Suite, rows: Sequence[Standing], path: atomic.Path) -> Non
     ]
     names = ["game", *(f"`{name}`" for name in suite.algorithms)]
     ratio = auto_ratio(rows)
-    text = (
-        ""
-        if ratio is None
-        else (
-            f"The geometric mean of `auto`'s NashConv divided by that of the best rule "
-            f"is {ratio:.3g}, where values below 1e-12 count as 1e-12.\n"
+    text = f"{before}{_table(heads, summary)}\n{_table(names, results)}"
+    if ratio is not None:
+        text += (
+            f"\nThe geometric mean of `auto`'s NashConv divided by that of the best "
+            f"rule is {ratio:.3g}, where values below 1e-12 count as 1e-12.\n"
         )
-    )
-    parts = _table(heads, summary), _table(names, results), text
-    atomic.write_text(file, before + "\n".join(parts) + after)
+    atomic.write_text(file, text + after)
 
 
 def _best(row: Standing, place: int) -> str:

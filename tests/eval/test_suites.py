@@ -67,9 +67,9 @@ def test_standings_of_records():
         _record("kuhn_poker", "cfr", (1, 0.5), (5, 0.3), (20, 0.2)),
         _record("kuhn_poker", "cfr+", (2, 0.4), (10, 0.1), (20, 0.05)),
         _record("kuhn_poker", "auto", (5, 0.01), (20, 0.0)),
-        _record("matrix_mp()", "cfr", (5, 0.02), (20, 0.02)),
-        _record("matrix_mp()", "auto", (20, 0.08)),
-        {"game": "matrix_mp()", "algorithm": "cfr+", "missing": "reason"},
+        _record("matrix_mp", "cfr", (5, 0.02), (20, 0.02)),
+        _record("matrix_mp", "auto", (20, 0.08)),
+        {"game": "matrix_mp", "algorithm": "cfr+", "missing": "reason"},
     ]
     rows = suites.standings(tiny(), records)
     assert rows[0].reached[0] == {"cfr": 0.3, "cfr+": 0.4, "auto": 0.01}
