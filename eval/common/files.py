@@ -37,8 +37,8 @@ def around_table(path: pathlib.Path, name: str) -> tuple[str, str]:
     before, _, rest = "", "", f"{end}\n"
     if path.exists():
         before, _, rest = path.read_text("utf-8").partition(begin)
-    _, found, after = rest.partition(end)
-    if not found:
+    _, mark, after = rest.partition(end)
+    if not mark:
         raise ValueError(
             f"--table={path}: the lines {begin} and {end} are missing; add them"
         )
