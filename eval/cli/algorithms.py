@@ -12,6 +12,7 @@ algorithms, whose settings can be given in parentheses, as in 'dcfr(alpha=1.5,ga
   pcfr+30        predictive CFR+ with averages weighted by t^30 (Farina et al. 2021)
   sapcfr+        predictive CFR+ with half a prediction (Meng et al. 2025)
   pdcfr+         predictive and discounted CFR+ (Xu et al. 2024)
+  vad-cfr        discounts by the volatility of regrets (Li et al. 2026)
   os-mccfr       outcome-sampling Monte Carlo CFR (Lanctot et al. 2009)
   es-mccfr       external-sampling Monte Carlo CFR (Lanctot et al. 2009)
   as-mccfr       average-strategy sampling, Monte Carlo CFR (Gibson et al. 2012)

@@ -30,14 +30,18 @@ examples:
     --out out/kuhn
   spiel-cr compare --game leduc_poker --algorithms 'os-mccfr;es-mccfr;public-vr+' \\
     --seconds 10 --seeds 5 --figure curves.pdf --width 3.3in --unit mbb
+  spiel-cr compare --suite small --workers 2 --out out/small --table suites.md
 """
 
 import dataclasses
+import math
+import pathlib
 import re
 import zlib
 from typing import Any
 
 from spiel_cr.common import atomic, memory
+from spiel_cr.common.json_log import Record
 from spiel_cr.common.messages import one_line
 from spiel_cr.games.opening.opened import open_game
 from spiel_cr.players.player_specs import MEMORY_LIMIT
@@ -47,9 +51,10 @@ from spiel_cr.solvers.representation import TREE
 
 from ..adapters import registry
 from ..common.budget import Budget
+from ..common.files import around_table
 from ..common.plurals import counted
 from ..common.time_estimate import Phases, announce_phases, solving_phases
-from ..comparison import comparisons
+from ..comparison import comparisons, suites
 from ..reporting import latex
 from ..reporting.html_page import plain
 from ..reporting.summary import GameSummary, summarise
@@ -72,6 +77,10 @@ class CompareOptions(WorkerOptions):
 
     Attributes:
       game: OpenSpiel game string; may be repeated.
+      suite: Games, algorithms and budget of a benchmark. small: 1,000 iterations of all
+        full-width rules on small games. large: ten minutes of three algorithms on
+        phantom and dice games without a game tree; only with --seconds, --out, --table
+        and --workers.
       algorithms ('A;B;C'): Algorithms, separated by semicolons (default: all that are
         listed below).
       seconds: Time budget of each run (default 10).
@@ -87,12 +96,18 @@ class CompareOptions(WorkerOptions):
       unit: Unit of the figure and of the LaTeX table; mbb: NashConv per game in
         thousandths of the big blind, or of the ante (default nash_conv).
       latex (FILE): Write the final values as a LaTeX table.
+      table (FILE): Write the results of the suite as a Markdown page. If the file has
+        the two lines `<!-- suite NAME: begin -->` and `<!-- suite NAME: end -->`, the
+        tables replace the text between them.
       patience (SECONDS): Wall-clock time after which a run is given up; not with
         --workers 0 (default: ten minutes and thirty times --seconds).
     """
 
-    game: list[str]
-    algorithms: str = "default"
+    game: list[str] | None = None
+    suite: str | None = dataclasses.field(
+        default=None, metadata={"choices": list(suites.SUITES)}
+    )
+    algorithms: str | None = None
     seconds: float | None = None
     iterations: int | None = None
     out: atomic.Path | None = None
@@ -103,6 +118,7 @@ class CompareOptions(WorkerOptions):
     width: str | None = None
     unit: plotting.Unit = "nash_conv"
     latex: atomic.Path | None = None
+    table: atomic.Path | None = None
     patience: float | None = None
 
 
@@ -115,6 +131,9 @@ def add_options(parser: Parser) -> None:
 
 def run(arguments: Arguments) -> dict[str, object]:
     """Compare algorithms."""
+    suite = _apply_suite(arguments)
+    if suite is not None and not suite.is_built:
+        return _run_large(arguments, suite)
     seconds = arguments.seconds
     arguments.out = arguments.out or _folder(arguments.game)
     if seconds is None and arguments.iterations is None:
@@ -127,7 +146,7 @@ def run(arguments: Arguments) -> dict[str, object]:
     limit = memory.parse_limit(arguments.memory_limit)
     reserved = None if arguments.memory_limit == MEMORY_LIMIT else limit
     executor = arguments.executor(1, memory=reserved, patience=arguments.patience)
-    algorithms = registry.expand(arguments.algorithms)
+    algorithms = registry.expand(arguments.algorithms or "default")
     budget = Budget(seconds, arguments.iterations)
     _announce_estimate(arguments, algorithms, budget, max(executor.workers, 1))
     result = comparisons.compare(
@@ -144,6 +163,8 @@ def run(arguments: Arguments) -> dict[str, object]:
     if written:
         print(f"report: {one_line(page)}")
     files = _write_for_papers(arguments, result)
+    if suite is not None:
+        files |= _write_suite(arguments, suite, result.requested)
     useless = all(record["nash_conv"] is None for record in result.requested)
     if useless:
         report_problem(
@@ -157,6 +178,63 @@ def run(arguments: Arguments) -> dict[str, object]:
         "runs": len(result.records),
         "games": [_as_json(summary) for summary in summaries],
     }
+
+
+def _apply_suite(arguments: Arguments) -> suites.Suite | None:
+    """Return the suite, whose games, algorithms and budget become options."""
+    if arguments.suite is None:
+        if not arguments.game or arguments.table:
+            missing = "--table needs a suite" if arguments.table else "no game"
+            raise ValueError(f"--game, --suite: {missing}; add --suite, or a game")
+        return None
+    suite = suites.SUITES[arguments.suite]
+    fixed = ["game", "algorithms", "iterations"]
+    fixed += (
+        ["seconds"] if suite.is_built else "figure latex panel width patience".split()
+    )
+    for name in fixed:
+        if getattr(arguments, name) is not None:
+            raise ValueError(
+                f"--{name}: the suite {suite.name} does not support it; leave --{name} "
+                f"out"
+            )
+    if arguments.table:
+        around_table(pathlib.Path(arguments.table), f"suite {suite.name}")
+    arguments.game = [row.game for row in suite.games]
+    arguments.algorithms = ";".join(suite.algorithms)
+    arguments.iterations = suite.budget.iterations
+    arguments.out = arguments.out or f"{_OUT}/suite-{suite.name}"
+    return suite
+
+
+def _run_large(arguments: Arguments, suite: suites.Suite) -> dict[str, object]:
+    """Run a suite of games without game trees."""
+    if arguments.seconds is not None:
+        budget = Budget(arguments.seconds, None)
+        budget.check()
+        suite = suite._replace(budget=budget, points=(math.ceil(arguments.seconds),))
+    records = []
+    for record in suites.run_large(suite, arguments.out, arguments.executor()):
+        records.append(record)
+        value = record["nash_conv"]
+        text = f"{value:.2e}" if value is not None else record["error"]
+        print(one_line(f"{record['game']}, {record['algorithm']}: {text}"))
+    files = _write_suite(arguments, suite, records)
+    return {"out": str(arguments.out), **files, "runs": len(records)}
+
+
+def _write_suite(
+    arguments: Arguments, suite: suites.Suite, records: list[Record]
+) -> dict[str, Any]:
+    """Write the page of a suite, and print how good `auto` is."""
+    rows = suites.standings(suite, records)
+    ratio = suites.auto_ratio(rows)
+    if ratio is not None:
+        print(f"auto / best rule: {ratio:.3g} (geometric mean of NashConv)")
+    if arguments.table:
+        with arguments.writing("table:", arguments.table):
+            suites.write_page(suite, rows, arguments.table)
+    return {"suite": suite.name, "auto_ratio": ratio, "table": arguments.table}
 
 
 def _announce_estimate(

@@ -25,7 +25,7 @@ from spiel_cr.common.executor import Executor
 from spiel_cr.common.messages import number_text, progress_bar, silent
 
 from ..common import conditions
-from ..common.files import csv_text, write_all
+from ..common.files import around_table, csv_text, write_all
 from ..studies import page
 from ..studies.study import STUDIES, Finding, MeanPoint, Measurement, Study, mean_points
 from .command import Arguments, Parser, WorkerOptions
@@ -68,7 +68,7 @@ def run(arguments: Arguments) -> dict[str, object]:
     if arguments.seeds is not None:
         check_iterations(arguments.seeds, name="--seeds")
     if arguments.table:
-        page.around_table(pathlib.Path(arguments.table))
+        around_table(pathlib.Path(arguments.table), "studies")
         if not arguments.out:
             raise ValueError("--table: a table needs a folder of results; add --out")
     folder = pathlib.Path(arguments.out) if arguments.out else None

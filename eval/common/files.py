@@ -23,6 +23,28 @@ def csv_text(
     return text.getvalue()
 
 
+def around_table(path: pathlib.Path, name: str) -> tuple[str, str]:
+    """Return the text before and after the table of a page, with its marks.
+
+    Args:
+      path: Markdown file, which need not exist.
+      name: Name of the table, which the marks contain.
+
+    Raises:
+      ValueError: If the file exists and has no marks.
+    """
+    begin, end = f"<!-- {name}: begin -->", f"<!-- {name}: end -->"
+    before, _, rest = "", "", f"{end}\n"
+    if path.exists():
+        before, _, rest = path.read_text("utf-8").partition(begin)
+    _, mark, after = rest.partition(end)
+    if not mark:
+        raise ValueError(
+            f"--table={path}: the lines {begin} and {end} are missing; add them"
+        )
+    return f"{before}{begin}\n\n", f"\n{end}{after}"
+
+
 def write_all(
     folder: pathlib.Path,
     texts: Mapping[str, str],

@@ -8,9 +8,9 @@ from collections.abc import Sequence
 
 from spiel_cr.common import atomic, figures
 
+from ..common.files import around_table
 from .study import STUDIES, MeanPoint, Study, find_point
 
-_BEGIN, _END = "<!-- studies: begin -->", "<!-- studies: end -->"
 _HEAD = "| source | published | spiel_cr | size, seeds | verdict | command |\n"
 
 
@@ -48,23 +48,6 @@ def plot(study: Study, points: Sequence[MeanPoint], path: pathlib.Path) -> None:
         axis.set_title(study.title, fontsize="medium")
 
 
-def around_table(path: pathlib.Path) -> tuple[str, str]:
-    """Return the text before and after the table of a page; a new page has none.
-
-    Raises:
-      ValueError: If the file exists and has no marks.
-    """
-    if not path.exists():
-        return "", "\n"
-    before, _, rest = path.read_text("utf-8").partition(_BEGIN)
-    _, end, after = rest.partition(_END)
-    if not end:
-        raise ValueError(
-            f"--table={path}: the lines {_BEGIN} and {_END} are missing; add them"
-        )
-    return before, after
-
-
 def write_table(path: pathlib.Path, folder: pathlib.Path) -> None:
     """Write the table of all studies, with the results that a folder contains.
 
@@ -75,10 +58,10 @@ def write_table(path: pathlib.Path, folder: pathlib.Path) -> None:
     Raises:
       ValueError: If the file exists and has no marks.
     """
-    before, after = around_table(path)
+    before, after = around_table(path, "studies")
     rows = "".join(_line(study, folder) for study in STUDIES.values())
     table = f"{_HEAD}|{'---|' * 6}\n{rows}"
-    atomic.write_text(path, f"{before}{_BEGIN}\n\n{table}\n{_END}{after}")
+    atomic.write_text(path, f"{before}{table}{after}")
 
 
 def _line(study: Study, folder: pathlib.Path) -> str:

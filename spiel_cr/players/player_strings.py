@@ -324,7 +324,7 @@ def describe_players() -> str:
 
 def is_path(text: str) -> bool:
     """Return whether a string is the path of a policy file."""
-    return text.strip().endswith(".npz") and _name(text) not in PLAYERS
+    return text.strip().endswith((".npz", ".csv")) and _name(text) not in PLAYERS
 
 
 def _name(text: str) -> str:
@@ -374,7 +374,7 @@ def read_string(
             f"{', '.join(PLAYERS)}, a fixed policy of poker "
             f"({', '.join(FIXED_POLICIES)}), an algorithm such as "
             f"cfr+(iterations=10) (one of {', '.join(_ALGORITHMS)}), the path of a "
-            f"policy file that ends in .npz, or module:name of an object that you wrote"
+            f"policy file (.npz or .csv), or module:name of an object that you wrote"
         )
     values = parameters.convert(PLAYERS[kind].parameters)
     if "path" in PLAYERS[kind].parameters and "path" not in values:

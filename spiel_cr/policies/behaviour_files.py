@@ -33,6 +33,7 @@ _POLICIES: Mapping[str, Callable[[Any, Behaviours], openspiel_policy.Policy]] = 
 }
 # Values of the field `kind` of policy files.
 TREE_POLICY, PUBLIC_TREE_POLICY, PHANTOM_POLICY = (f"{k} policy" for k in _POLICIES)
+CSV_POLICY = "CSV policy"
 
 
 def form_policy(game_form: GameForm, behaviours: Behaviours) -> openspiel_policy.Policy:
@@ -83,6 +84,8 @@ def save_behaviours(
 def read_metadata(path: atomic.Path) -> dict[str, Any]:
     """Return the metadata of a policy file without reading its arrays.
 
+    CSV files have no metadata except for their kind.
+
     Raises:
       OSError: If the file does not exist, or cannot be read.
       CorruptFileError: If the file was not written by spiel_cr, or is corrupt.
@@ -92,6 +95,8 @@ def read_metadata(path: atomic.Path) -> dict[str, Any]:
             f"path={os.fspath(path)!r}: the file does not exist; give a file that "
             f"Result.save or --save wrote"
         )
+    if os.fspath(path).endswith(".csv"):
+        return {"kind": CSV_POLICY}
     return storage.load_metadata(path)
 
 

@@ -143,6 +143,12 @@ class ResolvingConfig:
                 f"such as solver='os-mccfr'"
             )
         if sampled is None:
+            if self.algorithm(TREE).rule.weighs_infosets:
+                raise ValueError(
+                    f"solver={self.solver!r}: its averages weigh infosets differently, "
+                    f"so there are no mean values for constraints; use one such as "
+                    f"'cfr+'"
+                )
             return
         scheme = [] if sampled.scheme == "outcome" else [f"scheme={sampled.scheme!r}"]
         custom = [f"a function as {name}" for name in sampled.user_functions]

@@ -262,8 +262,10 @@ def names_algorithm(text: str) -> bool:
     """
     named = plugins.named_object(parse(text, "algorithm").name, f"algorithm={text!r}")
     if inspect.isfunction(named):
-        parameters = set(inspect.signature(named).parameters)
-        return len(parameters) == 4 and not parameters & {"game", "player", "seed"}
+        parameters = inspect.signature(named).parameters
+        # Keyword-only parameters are numbers that `tune` changes.
+        names = {k for k, p in parameters.items() if p.kind is not p.KEYWORD_ONLY}
+        return len(names) == 4 and not names & {"game", "player", "seed"}
     presets = (preset for family in FAMILIES for preset in family.presets.values())
     return type(named) in {CustomRule, *map(type, presets)} - {str}
 
@@ -272,5 +274,6 @@ def _with_rule(algorithm: Any) -> Any:
     """Return settings for a user's rule with linear averages; others unchanged."""
     custom = CustomRule(algorithm) if callable(algorithm) else algorithm
     if isinstance(custom, CustomRule):
-        return cfr.CFRConfig(custom.name, Rule(custom=custom), gamma=1.0)
+        gamma = 1.0 if custom.averaging is None else 0.0
+        return cfr.CFRConfig(custom.name, Rule(custom=custom), gamma)
     return algorithm

@@ -8,6 +8,7 @@ with 1 at the first one (the empty sequence). Arrays have JAX's default precisio
 is float64 if `jax_enable_x64` is set and float32 otherwise.
 """
 
+import functools
 from typing import Any, NamedTuple, TypeAlias
 
 import jax
@@ -23,6 +24,8 @@ from spiel_cr.policies.best_responses import values_of_leaves
 from spiel_cr.policies.conversions import behaviour_from_reach, tabular_policy
 from spiel_cr.solvers.algorithms import CFR, find
 from spiel_cr.solvers.cfr import cfr
+from spiel_cr.solvers.cfr.regret_matching import Rule, match
+from spiel_cr.solvers.cfr.regret_matching import WeighedState as Weighed
 from spiel_cr.solvers.first_order.primal_dual import gradient
 from spiel_cr.solvers.representation import FormRequirements, GameOptions, represent
 
@@ -160,9 +163,38 @@ def solve(game: GameArrays, algorithm: Any, iterations: int) -> cfr.CFRState:
     return jax.lax.scan(one, init(game, algorithm), length=iterations)[0]
 
 
-def average(state: cfr.CFRState) -> Strategies:
-    """Return the average strategies of a state, float [positions] of each player."""
-    return state.players[0].average, state.players[1].average
+def average(state: cfr.CFRState, game: GameArrays | None = None) -> Strategies:
+    """Return the average strategies of a state, float [positions] of each player.
+
+    Args:
+      state: State of CFR.
+      game: The game; only needed for a rule whose averaging weights depend on the
+        infoset, such as "vad-cfr".
+
+    Raises:
+      ValueError: If the game is needed.
+    """
+    first, second = (player.average for player in state.players)
+    if game is not None:
+        one, other = game.trees()
+        return _normalised(one, first), _normalised(other, second)
+    states = jax.tree.leaves(state.players, is_leaf=lambda x: isinstance(x, Weighed))
+    if any(isinstance(part, Weighed) for part in states):
+        raise ValueError(
+            "game=None: the averaging weights of the rule depend on the infoset; call "
+            "average(state, game)"
+        )
+    return first, second
+
+
+def _normalised(tree: treeplex.Treeplex, sums: jax.Array) -> jax.Array:
+    """Return the reach of strategies proportional to sums at each infoset."""
+    levels = zip(tree.levels, treeplex.by_level(tree.levels, sums), strict=True)
+    strategy = tuple(
+        tuple(map(functools.partial(match, Rule()), level.split(part), level.uniform))
+        for level, part in levels
+    )
+    return treeplex.reach(tree, strategy)
 
 
 def value(game: GameArrays, strategies: Strategies) -> jax.Array:

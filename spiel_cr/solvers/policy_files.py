@@ -13,7 +13,7 @@ from spiel_cr.games.opening.opened import Openable, Opened, open_game
 from spiel_cr.games.phantom.game import PhantomGame, phantom_game
 from spiel_cr.games.public_tree import public_tree_loading as loading
 from spiel_cr.games.public_tree.game import PublicTreeGame
-from spiel_cr.policies import behaviour_files
+from spiel_cr.policies import behaviour_files, csv_files
 from spiel_cr.solvers.deep import network_policy
 from spiel_cr.solvers.mccfr.table import table_policy
 
@@ -28,7 +28,7 @@ class _Content(NamedTuple):
       form: Class of the represented game of such policies, if it is not a game tree.
     """
 
-    check: Callable[[atomic.Path], None]
+    check: Callable[[atomic.Path], object]
     load: Callable[
         [atomic.Path, Openable | None, Mapping[str, Any]], openspiel_policy.Policy
     ]
@@ -104,7 +104,8 @@ def load_policy(
     """Load a policy from a file.
 
     Args:
-      path: Path of a file that `Result.save` or --save wrote.
+      path: Path of a file that `Result.save` or --save wrote, or of a CSV file with the
+        columns information_state, action and probability.
       game: Game for which the policy must be, in any form; None: the game that the file
         names.
 
@@ -194,6 +195,11 @@ _CONTENTS: Mapping[str, _Content] = {
     behaviour_files.PUBLIC_TREE_POLICY: _on_form(PublicTreeGame, _public_tree),
     behaviour_files.PHANTOM_POLICY: _on_form(
         PhantomGame, lambda opened, *_: phantom_game(opened)
+    ),
+    behaviour_files.CSV_POLICY: _Content(
+        csv_files.read_rows,
+        lambda path, game, _: csv_files.load_csv_policy(path, game),
+        needs_tree=True,
     ),
     table_policy.TABLE: _sampled(
         table_policy.check_table_file, table_policy.load_table_policy

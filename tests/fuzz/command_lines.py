@@ -70,8 +70,13 @@ _ALWAYS: dict[str, dict[str, str]] = {
     "exploit": {"--minutes": "1e-9", "--methods": "exact;table"},
     "tournament": {"--matches": "2"},
     "play": {"--game": "kuhn_poker", "--bots": "uniform;uniform", "--seed": "1"},
-    "compare": {"--iterations": "2", "--workers": "0", "--algorithms": "uniform;cfr+"},
+    "compare": {
+        **{"--game": "kuhn_poker", "--iterations": "2", "--workers": "0"},
+        "--algorithms": "uniform;cfr+",
+    },
+    "show": {"--game": "kuhn_poker", "--policy": "kuhn.npz"},
     "study": {"--size": "0.001"},
+    "tune": {"--iterations": "2", "--candidates": "2", "--numbers": "alpha=0..5"},
     "push-fold": {
         **{"--stacks": "900/900", "--prizes": "2/1", "--blinds": "300/600"},
         **{"--boards": "1", "--rounds": "2", "--cache": "new/cache", "--steps": "5"},
@@ -122,6 +127,8 @@ _NEEDS: dict[tuple[str, str], dict[str, str | None]] = {
         **{"--early-rounds": "1", "--budget": "3", "--thresholds": None}
     },
     ("compare", "--patience"): {"--workers": "1"},
+    ("study", "--table"): {"--out": "out"},
+    ("certify", "path"): {"--game": "kuhn_poker"},
     # Options that need a game that is not simulated.
     **{
         ("solve", flag): {"--form": None}
@@ -140,7 +147,7 @@ _NEEDS: dict[tuple[str, str], dict[str, str | None]] = {
 _LEFT_OUT = {
     "play": ("--web", "--no-open", "--port"),
     "show": ("--node", "--board", "--plot", "--csv"),
-    "compare": ("--ray", "--patience"),
+    "compare": ("--ray", "--patience", "--suite", "--table"),
     **dict.fromkeys(
         ("tournament", "evaluate", "push-fold", "study"), ("--ray", "--workers")
     ),
@@ -154,7 +161,7 @@ _WITH_LP = (
     *("--seconds", "--wall-clock", "--until", "--eval-every", "--plot", "--dtype"),
     "--checkpoint",
 )
-_POSITIONAL = {"name"}
+_POSITIONAL = {"name", "path"}
 
 
 def make_line(seed: int, command: str | None = None) -> Line:

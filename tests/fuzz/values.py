@@ -454,11 +454,19 @@ _VALUES: dict[tuple[str, str], Values] = {
         _not_methods,
     ),
     ("show", "--policy"): Values(("kuhn.npz",), _NOT_POLICY),
+    ("certify", "path"): Values(("kuhn.npz",), _NOT_POLICY),
     ("resolve", "--leaf"): Values(_LEAVES, _not_leaves),
     ("best-response", "--matches"): _whole("2 4", "0 1 -1"),
     # Some studies take minutes at any size.
     ("study", "name"): _words("kuhn  leduc  kuhn-cfr", "nonsense  kuhns"),
-    ("study", "--table"): Values(("table.md", "new/table.md"), _NOT_FILE),
+    (_ANY, "--table"): Values(("table.md", "new/table.md"), _NOT_FILE),
+    ("tune", "--algorithm"): _words(
+        "dcfr  dcfr(gamma=3)", "cfr++  os-mccfr  dcfr(x=1)"
+    ),
+    ("tune", "--folds"): _whole("2 3", "0 1 -1"),
+    ("tune", "--numbers"): _words(
+        "alpha=0..5  beta=-2..0;gamma=0..3", "alpha  alpha=0  alpha=2..1  rate=0..1"
+    ),
     (_ANY, "--csv"): Values(("hands.csv", "new/hands.csv"), _NOT_FILE),
     ("spot", "--board"): _words(
         "5c9dJs2h3c  5c9dJs2h", "5c9d  5c9dJs2h5c  5c9dJs2x  5c9dJs2  AhKhQhJhTh9h"
@@ -568,6 +576,7 @@ def _values_of(command: str, name: str, action: argparse.Action) -> Values:
 _ALIASES = {
     "--bots": ("bot",),
     "--policy": ("opponent", "bot", "path"),
+    "path": ("policy",),
     "--algorithms": ("algorithm",),
 }
 

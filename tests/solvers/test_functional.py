@@ -42,6 +42,31 @@ def average_value(game, algorithm, payoffs):
     )
 
 
+def test_weights_of_infosets():
+    """Averages of a rule that weighs infosets equal those of `solve`."""
+    tree = spiel_cr.build_tree("kuhn_poker")
+    game, rule = functional.arrays(tree), CustomRule(hedge, averaging=by_size, raw=True)
+    state = functional.solve(game, rule, 20)
+    with pytest.raises(ValueError, match="average"):
+        functional.average(state)
+    strategies = functional.average(state, game)
+    result = spiel_cr.solve(tree, rule, 20)
+    policy = functional.policy(tree, strategies).action_probability_array
+    expected = result.average_policy().action_probability_array
+    np.testing.assert_allclose(policy, expected, atol=1e-9)
+    found = functional.nash_conv(game, strategies)
+    assert float(found) == pytest.approx(result.nash_conv(), abs=1e-9)
+    plain = functional.average(functional.solve(game, "cfr+", 5))
+    for one, other in zip(
+        plain, functional.average(functional.solve(game, "cfr+", 5), game), strict=True
+    ):
+        np.testing.assert_allclose(one, other, atol=1e-9)
+
+
+def by_size(state, gains, uniform, iteration):
+    return iteration * jnp.abs(gains).max(0)
+
+
 def slopes(function, at):
     """Central differences of a compiled function, one per element."""
     steps = 1e-6 * np.eye(len(at))

@@ -183,7 +183,10 @@ def update_player(
     regrets, next_strategy = update_regrets(
         rule, tree, shared, player, actions, means, iteration
     )
-    average = player.average + share * (player.reach - player.average)
+    shares = share
+    if rule.weighs_infosets:
+        shares = _infoset_shares(tree, shared, regrets)
+    average = player.average + shares * (player.reach - player.average)
     return PlayerState(
         strategy=next_strategy,
         regrets=regrets,
@@ -239,6 +242,34 @@ def update_regrets(
         tuple(level[0] for level in levels),
         tuple(treeplex.keep_locked(level, new[1]) for level, new in played),
     )
+
+
+def _infoset_shares(
+    tree: treeplex.Treeplex, shared: SharedRegrets | None, states: Any
+) -> jax.Array:
+    """Return the share of the last iteration in the average by position, float [S].
+
+    With such shares, the average of a sequence is the weighted mean of its reach with
+    the weights of its infoset. Only its proportions at each infoset have a meaning.
+
+    Args:
+      tree: Treeplex of the player; only its blocks are used.
+      shared: Shared regrets of the player, or None if infosets do not share regrets.
+      states: State of the rule for each block of each level, or of buckets.
+    """
+    levels: Any = [shared] if shared is not None else tree.levels
+    parts = [
+        jnp.broadcast_to(state.share, (len(uniform), state.share.shape[1])).reshape(-1)
+        for level, blocks in zip(levels, states, strict=True)
+        for uniform, state in zip(level.uniform, blocks, strict=True)
+    ]
+    # The reach of the empty sequence is read from its average, which must be 1; padding
+    # may have any share.
+    one = jnp.ones(1, parts[0].dtype)
+    if shared is not None:
+        table = jnp.concatenate([*parts, one])
+        parts = [table[into] for into in shared.into]
+    return treeplex.join([one, *parts])
 
 
 def _step(
@@ -324,14 +355,23 @@ def make_solver(
         have the same shapes.
 
     Raises:
-      ValueError: If the dtype or the value of `compile` is not supported.
+      ValueError: If the dtype or the value of `compile` is not supported, or a rule
+        that weighs infosets would need `values`.
     """
     dtype = check_dtype(dtype)
     check_choice(compile, "compile", get_args(Compile))
+    if values and config.rule.weighs_infosets:
+        raise ValueError(
+            f"algorithm={config.name!r}: its averages weigh infosets differently, so "
+            f"infosets have no mean values; use one such as 'cfr+'"
+        )
     # State and trees are in the order of updates, so that the compiled function does
     # not depend on which player is first.
     order = (first, 1 - first)
+    custom = config.rule.custom
     exponent = treeplex.exponent_of(map(treeplex.largest_payoff, form.arrays))
+    if custom is not None and custom.raw:
+        exponent = 0
     trees = tuple(treeplex.rescale(form.arrays[p], exponent) for p in order)
     shared = tuple(shared_regrets.lay_out(form, p, buckets[p], exponent) for p in order)
     problem = cast((trees, shared), dtype)
@@ -343,7 +383,7 @@ def make_solver(
 
     def start(problem: tuple[Trees, Shared]) -> CFRState:
         trees, shared = problem
-        return init(trees, shared=shared, values=values, custom=config.rule.custom)
+        return init(trees, shared=shared, values=values, custom=custom)
 
     state: CFRState | Start
     if large:

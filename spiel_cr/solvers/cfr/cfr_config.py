@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from spiel_cr.common.checks import Wanted, check_settings
+from spiel_cr.solvers.cfr import volatility
 from spiel_cr.solvers.cfr.regret_matching import Rule, UserFunction
 
 
@@ -37,6 +38,11 @@ class CFRConfig:
     def __post_init__(self) -> None:
         check_settings(self, {"gamma": "[0, inf)"})
         _read_functions(self, "weights")
+        if self.rule.weighs_infosets and (self.gamma or self.weights):
+            raise ValueError(
+                f"algorithm={self.name!r}: the rule has averaging weights; leave "
+                f"gamma and weights out"
+            )
 
 
 def _read_functions(config: Any, *names: str) -> None:
@@ -144,6 +150,11 @@ class MCCFRConfig:
     def __post_init__(self) -> None:
         check_settings(self, _WANTED)
         _read_functions(self, *USER_FUNCTIONS)
+        if self.rule.custom is not None and self.rule.custom[2:] != (None, False):
+            raise ValueError(
+                f"algorithm={self.name!r}: rules with averaging weights or raw payoffs "
+                f"need a full-width algorithm; use CFRConfig"
+            )
         if self.sampling is not None and self.scheme != "outcome":
             raise ValueError(
                 f"sampling={self.sampling!r}: scheme={self.scheme!r} has no sampling "
@@ -185,6 +196,7 @@ PRESETS: dict[str, CFRConfig] = {
             "sapcfr+", Rule(beta=-math.inf, predictive=True, prediction=0.5), gamma=15.0
         ),
         CFRConfig("pdcfr+", Rule(2.3, -math.inf, predictive=True), gamma=5.0),
+        CFRConfig("vad-cfr", Rule(custom=volatility.RULE)),
     )
 }
 # The schemes are published; the batches are not. `vr-mccfr` and `vr-mccfr+` have the

@@ -20,6 +20,20 @@ from spiel_cr.common.checks import check_number
 from spiel_cr.games.sequence_form import treeplex
 
 
+class WeighedState(NamedTuple):
+    """State of a custom rule that weighs infosets, for a block of n infosets.
+
+    Attributes:
+      state: State of the rule itself.
+      total: Sum of the averaging weights of all iterations, float [1, n].
+      share: Share of the last iteration in this sum, float [1, n]; 1 without weights.
+    """
+
+    state: Any
+    total: jax.Array
+    share: jax.Array
+
+
 class CustomRule(NamedTuple):
     """A custom regret rule, which replaces the built-in ones.
 
@@ -29,8 +43,9 @@ class CustomRule(NamedTuple):
       state: State that the last call returned, an array or a tuple of arrays; at first
         the result of `start(uniform)`.
       instantaneous: Counterfactual value of each action minus that of the infoset,
-        float [A, n], in units of 2^`Solver.exponent` (payoffs are below about 1); 0 at
-        padding, and where it is smaller than rounding errors.
+        float [A, n], in units of 2^`Solver.exponent` (payoffs are below about 1), or in
+        those of the game if `raw`; 0 at padding, and where it is smaller than rounding
+        errors.
       uniform: Uniform strategy, float [A, n]; 0 at padding.
       iteration: Number of the iteration, from 1, float scalar.
 
@@ -41,14 +56,24 @@ class CustomRule(NamedTuple):
     Attributes:
       update: The function.
       start: Function from `uniform` to the first state; by default zeros [A, n].
+      averaging: Function of the new state and the other arguments of `update` to the
+        weight w(I, t) of the iteration at each infoset, float [n], at least 0: the
+        average strategy is proportional to the sum of w(I, t) times the player's own
+        reach of I times the strategy at I. Before the first positive weight of an
+        infoset, it is the current strategy there. By default, the algorithm's weights
+        hold for all infosets.
+      raw: Whether payoffs are not scaled, for rules with fixed thresholds.
     """
 
     update: Callable[[Any, jax.Array, jax.Array, jax.Array], tuple[Any, jax.Array]]
     start: Callable[[jax.Array], Any] | None = None
+    averaging: Callable[[Any, jax.Array, jax.Array, jax.Array], jax.Array] | None = None
+    raw: bool = False
 
     def __repr__(self) -> str:
         """Return the name and a digest of the code, without captured values."""
-        return _fingerprint(self)
+        # Unused attributes are left out, so that older checkpoints stay valid.
+        return _fingerprint([*self[:2], *filter(None, self[2:])])
 
     @property
     def name(self) -> str:
@@ -57,7 +82,10 @@ class CustomRule(NamedTuple):
 
     def first(self, uniform: Any) -> Any:
         """Return the first state of a block."""
-        return uniform * 0 if self.start is None else self.start(uniform)
+        state = uniform * 0 if self.start is None else self.start(uniform)
+        if self.averaging is None:
+            return state
+        return WeighedState(state, uniform[:1] * 0, uniform[:1] * 0 + 1)
 
     def step(
         self,
@@ -79,9 +107,16 @@ class CustomRule(NamedTuple):
         # Padding has an infinite tolerance.
         rounded = jnp.abs(instantaneous) <= tolerance
         gains = jnp.where(rounded, 0, instantaneous)
-        state, weights = self.update(state, gains, uniform, iteration)
-        legal = jnp.where(uniform > 0, weights, 0)
-        return state, match(_PLAIN, legal, uniform)
+        inner = state if self.averaging is None else state.state
+        inner, weights = self.update(inner, gains, uniform, iteration)
+        strategy = match(_PLAIN, jnp.where(uniform > 0, weights, 0), uniform)
+        if self.averaging is None:
+            return inner, strategy
+        weight = self.averaging(inner, gains, uniform, iteration)
+        weight = jnp.broadcast_to(weight, state.total.shape)
+        total = state.total + weight
+        share = jnp.where(total > 0, weight / jnp.where(total > 0, total, 1), 1)
+        return WeighedState(inner, total, share), strategy
 
 
 class UserFunction(NamedTuple):
@@ -170,6 +205,11 @@ class Rule:
     )
 
     def __post_init__(self) -> None:
+        if self.custom and dataclasses.replace(self, custom=None) != Rule():
+            raise ValueError(
+                f"custom={self.custom!r}: a custom rule has no other settings; leave "
+                f"them out"
+            )
         if math.isnan(self.alpha) or self.alpha == -math.inf:
             raise ValueError(
                 f"alpha={self.alpha}: use a number, or inf for no discount"
@@ -196,10 +236,15 @@ class Rule:
         """
         alpha: Any = self.alpha
         beta: Any = self.beta
-        if self.ramp:
+        if not _is(self.ramp, 0):
             share = (iteration / self.ramp).clip(max=1)
             alpha, beta = 1 + (alpha - 1) * share, -1 + (beta + 1) * share
         return discount(alpha, iteration), discount(beta, iteration)
+
+    @property
+    def weighs_infosets(self) -> bool:
+        """Whether averaging weights depend on the infoset."""
+        return self.custom is not None and self.custom.averaging is not None
 
     @property
     def touches_all(self) -> tuple[str, ...]:
@@ -237,7 +282,7 @@ def match(rule: Rule, regrets: jax.Array, uniform: jax.Array) -> jax.Array:
     # The inner `where` avoids 0/0 in the branch that is not selected.
     matched = positive / jnp.where(total > 0, total, 1)
     strategy = jnp.where(total > 0, matched, uniform)
-    if rule.exploration:
+    if not _is(rule.exploration, 0):
         strategy = (1 - rule.exploration) * strategy + rule.exploration * uniform
     return strategy
 
@@ -299,11 +344,11 @@ def update(
     # Sums of t terms carry about sqrt(t) times the rounding error of one.
     tolerance = tolerance * jnp.sqrt(iteration)
     regrets = regrets + instantaneous
-    if rule.beta == -math.inf:
+    if _is(rule.beta, -math.inf):
         regrets = jnp.where(regrets > tolerance, regrets, 0)
     else:
         regrets = jnp.where(jnp.abs(regrets) > tolerance, regrets, 0)
-    if rule.alpha != math.inf or rule.beta not in (math.inf, -math.inf):
+    if not _is(rule.alpha, math.inf) or not _is(rule.beta, math.inf, -math.inf):
         up, down = rule.discounts(iteration)
         regrets = regrets * jnp.where(regrets > 0, up, down)
     predicted = regrets
@@ -311,6 +356,11 @@ def update(
         predicted = regrets + rule.prediction * instantaneous
         predicted = jnp.where(predicted > tolerance, predicted, 0)
     return regrets, match(rule, predicted, uniform)
+
+
+def _is(number: Any, *values: float) -> bool:
+    """Return whether a setting is one of some values; traced numbers never are."""
+    return not isinstance(number, jax.Array) and number in values
 
 
 def discount(exponent: float | jax.Array, iteration: Any) -> Any:

@@ -48,7 +48,8 @@ class PlayerState(NamedTuple):
         of buckets; with a custom rule, its state.
       reach: Player's own reach of every position under `strategy`, float [S].
       average: Weighted mean of `reach` over the iterations, float [S]: the average
-        strategy in sequence form.
+        strategy in sequence form; if a custom rule weighs infosets, up to a factor for
+        each infoset.
       values: Weighted mean of every infoset's counterfactual value over the iterations
         (player's own perspective, units as regrets), *under the iterates* and with the
         same weights, float [I]; None if these values are not kept. Continual re-solving
@@ -382,7 +383,8 @@ class Solver(IterativeSolver):
 
     def average(self, player: int) -> np.ndarray:
         """Return the average strategy in sequence form, float64 [S]."""
-        if self.buckets[player] is None:
+        rule = getattr(self.config, "rule", None)
+        if self.buckets[player] is None and not getattr(rule, "weighs_infosets", False):
             return self._sequences(player)
         decisions = self.form.decisions[player]
         return reach_from_behaviour(decisions, self.average_behaviour(player))

@@ -87,6 +87,81 @@ def test_checkpoints(tmp_path):
     assert repr(_HEDGE) == repr(CustomRule(again["hedge"], again["first"]))
 
 
+def by_size(state, gains, uniform, iteration):
+    """Averaging weights that grow with the size of an infoset's regrets."""
+    return iteration * (1 + jnp.abs(gains).max(0))
+
+
+def linear(state, gains, uniform, iteration):
+    return iteration
+
+
+@pytest.mark.parametrize(
+    ("game", "form", "buckets"),
+    [
+        ("kuhn_poker", "tree", None),
+        ("kuhn_poker", "tree", ([0, 0, 1, 2, 3, 4], None)),
+        (_RIVER, "public-tree", None),
+        pytest.param("dark_hex(board_size=2)", "phantom", None, marks=pytest.mark.slow),
+    ],
+)
+def test_equal_weights_of_infosets(game, form, buckets):
+    """If all infosets have weight t, the average is the linear one of CFR+."""
+    options = spiel_cr.GameOptions(form, buckets=buckets)
+    one, other = (
+        spiel_cr.solve(game, rule, 60, options=options)
+        for rule in (CustomRule(plus, averaging=linear), plus)
+    )
+    for mine, shipped in zip(one.average, other.average, strict=True):
+        np.testing.assert_allclose(mine, shipped, atol=1e-9)
+    assert one.nash_conv() == pytest.approx(other.nash_conv(), abs=1e-9)
+
+
+def test_weights_of_infosets():
+    """The average is the sum of weight · reach · strategy, as slow code computes it."""
+    tree = spiel_cr.build_tree("leduc_poker")
+    rule = CustomRule(plus, averaging=by_size, raw=True)
+    sums = [np.zeros(of.num_sequences) for of in tree.decisions]
+    for t in range(1, 6):
+        played = spiel_cr.solve(tree, rule, t - 1).current if t > 1 else None
+        before = played or [policies.uniform_behaviour(of) for of in tree.decisions]
+        # Player 1 responds to the update of player 0.
+        first = spiel_cr.solve(tree, rule, t).current[0]
+        for player, other in enumerate((before[1], first)):
+            of = tree.decisions[player]
+            sides = (before[0], other) if player == 0 else (other, before[1])
+            gains = _gains(tree, player, sides)
+            size = np.zeros(len(of))
+            np.maximum.at(size, of.owner[1:], np.abs(gains[1:]))
+            reach = policies.reach_from_behaviour(of, before[player])
+            sums[player][1:] += t * (1 + size[of.owner[1:]]) * reach[1:]
+    result = spiel_cr.solve(tree, rule, 5)
+    plain = spiel_cr.solve(tree, plus, 5)
+    for player, of in enumerate(tree.decisions):
+        mean = policies.behaviour_from_reach(of, sums[player])
+        np.testing.assert_allclose(result.average[player], mean, atol=1e-9)
+        assert np.abs(plain.average[player] - mean).max() > 1e-3
+
+
+def _gains(tree, player, behaviours):
+    """Counterfactual regrets [S] by the histories' reach and returns."""
+    h, decisions = tree.histories, tree.decisions
+    over = h.player == -4
+    reach = list(map(policies.reach_from_behaviour, decisions, behaviours))
+    ends = h.sequence[:, over]
+    paid = h.chance[over] * h.utility[over] * (1 if player == 0 else -1)
+    value = np.zeros(decisions[player].num_sequences)
+    np.add.at(value, ends[player], paid * reach[1 - player][ends[1 - player]])
+    of, gains = decisions[player], np.zeros(len(value))
+    for infoset in reversed(range(len(of))):
+        begin = of.first_sequence[infoset]
+        rows = slice(begin, begin + of.num_actions[infoset])
+        mean = value[rows] @ behaviours[player][rows]
+        gains[rows] = value[rows] - mean
+        value[of.parent[infoset]] += mean
+    return gains
+
+
 def late(t):
     """Averaging weights that begin after iteration 10 and grow linearly."""
     return jnp.where(t > 10, t - 10, 0)
@@ -166,6 +241,17 @@ def test_own_rule_with_one_trajectory():
             "scheme='outcome'",
         ),
         (lambda: MCCFRConfig("x", learning=recent), "baseline='average'"),
+        (
+            lambda: MCCFRConfig("x", Rule(custom=CustomRule(plus, raw=True))),
+            "CFRConfig",
+        ),
+        (lambda: Rule(1.5, custom=CustomRule(plus)), "no other settings"),
+        (
+            lambda: spiel_cr.resolve(
+                "kuhn_poker", CustomRule(plus, averaging=linear), iterations=2
+            ),
+            "mean values",
+        ),
         (
             lambda: spiel_cr.solve(
                 "kuhn_poker",

@@ -1,0 +1,245 @@
+"""Suites of games for `compare`: games with known values, and the page of results."""
+
+import pathlib
+import tomllib
+from collections.abc import Iterator, Mapping, Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+import spiel_cr
+from spiel_cr.common import atomic, storage
+from spiel_cr.common.errors import GameTooLargeError, MoreKnowledgeError
+from spiel_cr.common.executor import Executor
+from spiel_cr.common.json_log import JsonLog, Record
+from spiel_cr.solvers.algorithms import CFR
+from spiel_cr.solvers.tuning import geometric_mean
+
+from ..common.budget import Budget
+from ..common.files import around_table
+
+
+class SuiteGame(NamedTuple):
+    """A game of a suite.
+
+    Attributes:
+      game: OpenSpiel game string.
+      low, high: Bracket of player 0's value, or None if no program proved one.
+      prover: Program or publication that proved the bracket.
+    """
+
+    game: str
+    low: float | None = None
+    high: float | None = None
+    prover: str = "–"
+
+
+class Suite(NamedTuple):
+    """Games, algorithms and budget of a benchmark.
+
+    Attributes:
+      name: Name of the suite.
+      games: The games.
+      algorithms: Names for `registry.find`, or of `solve` in the large suite.
+      budget: Budget of each run.
+      points: Numbers of iterations, or seconds, at which the page compares rules.
+    """
+
+    name: str
+    games: Sequence[SuiteGame]
+    algorithms: Sequence[str]
+    budget: Budget
+    points: Sequence[int]
+
+    @property
+    def is_built(self) -> bool:
+        """Whether `compare` runs the suite on game trees."""
+        return self.budget.iterations is not None
+
+
+_ROWS = tomllib.loads(
+    pathlib.Path(__file__).with_name("suites.toml").read_text("utf-8")
+)
+SUITES = {
+    suite.name: suite
+    for suite in (
+        Suite(
+            "small",
+            [SuiteGame(**row) for row in _ROWS["small"]],
+            ("auto", *CFR.presets),
+            Budget(None, 1000),
+            (10, 100, 1000),
+        ),
+        Suite(
+            "large",
+            [SuiteGame(**row) for row in _ROWS["large"]],
+            ("auto", "os-mccfr", "mmd"),
+            Budget(600.0, None),
+            (600,),
+        ),
+    )
+}
+
+
+def run_large(
+    suite: Suite, out: atomic.Path, executor: Executor, *, seed: int = 0
+) -> Iterator[Record]:
+    """Solve games that have no game tree, and yield the records of all runs.
+
+    Each run is one call of `solve` with the suite's seconds, in the form that `solve`
+    chooses. Runs that the folder already contains are not repeated.
+
+    Args:
+      suite: The suite.
+      out: Folder of `settings.json` and `results.jsonl`.
+      executor: Executor of the runs.
+      seed: Seed of algorithms that sample.
+    """
+    settings = {
+        "suite": suite.name,
+        "seconds": suite.budget.seconds,
+        "seed": seed,
+        "versions": storage.versions(),
+    }
+    tasks = {
+        (row.game, name): (row.game, name)
+        for row in suite.games
+        for name in suite.algorithms
+    }
+    keys = ("game", "algorithm")
+    with JsonLog(out, "results", settings, key=keys) as log:
+        setup = suite.budget.seconds, seed
+        for _ in log.map(executor, _LargeRun, setup, tasks):
+            pass
+        yield from (log.records[key] for key in tasks)
+
+
+class _LargeRun:
+    """Function that solves a game and evaluates the result."""
+
+    def __init__(self, seconds: float, seed: int) -> None:
+        self._seconds, self._seed = seconds, seed
+
+    def __call__(self, task: tuple[str, str]) -> Record:
+        """Return the line of a run; without a NashConv if it has no exact one."""
+        game, algorithm = task
+        record: Record = {"game": game, "algorithm": algorithm, "curve": []}
+        goal = spiel_cr.Goal(seconds=self._seconds)
+        try:
+            result = spiel_cr.solve(game, algorithm, goal, seed=self._seed)
+            value = spiel_cr.nash_conv(game, result)
+        except (GameTooLargeError, MoreKnowledgeError, ValueError) as error:
+            return {**record, "nash_conv": None, "error": str(error)}
+        point = [self._seconds, result.iterations, value]
+        return {**record, "nash_conv": value, "error": None, "curve": [point]}
+
+
+class Standing(NamedTuple):
+    """NashConv of all algorithms on a game after equal budgets.
+
+    Attributes:
+      row: The game.
+      reached: NashConv by algorithm, for each point of the suite.
+    """
+
+    row: SuiteGame
+    reached: Sequence[Mapping[str, float]]
+
+    def best(self, point: int) -> str | None:
+        """Return the rule with the lowest NashConv; `auto` does not count."""
+        rules = {k: v for k, v in self.reached[point].items() if k != "auto"}
+        return min(rules, key=lambda name: rules[name], default=None)
+
+
+def standings(suite: Suite, records: Sequence[Record]) -> list[Standing]:
+    """Return what all algorithms reached on each game.
+
+    Args:
+      suite: The suite.
+      records: Lines of results, with curves of [seconds, iterations, NashConv].
+    """
+    axis = 1 if suite.is_built else 0
+    rows = []
+    for row in suite.games:
+        reached: list[dict[str, float]] = [{} for _ in suite.points]
+        for record in records:
+            for point in record.get("curve", ()) if record["game"] == row.game else ():
+                for values, budget in zip(reached, suite.points, strict=True):
+                    if point[axis] <= budget:
+                        values[record["algorithm"]] = point[2]
+        rows.append(Standing(row, reached))
+    return rows
+
+
+def auto_ratio(rows: Sequence[Standing]) -> float | None:
+    """Return the geometric mean of `auto`'s NashConv over that of the best rule.
+
+    It compares the largest budget; values below 1e-12 count as 1e-12.
+    """
+    pairs = [
+        (row.reached[-1]["auto"], row.reached[-1][best])
+        for row in rows
+        if "auto" in row.reached[-1] and (best := row.best(-1))
+    ]
+    if not pairs:
+        return None
+    auto, best_rule = geometric_mean(np.array(pairs).T)
+    return float(auto / best_rule)
+
+
+def write_page(suite: Suite, rows: Sequence[Standing], path: atomic.Path) -> None:
+    """Write the tables of a suite between the marks of a Markdown page.
+
+    Args:
+      suite: The suite.
+      rows: Result of `standings`.
+      path: The page; in an existing one, only the text between the marks changes.
+
+    Raises:
+      ValueError: If the page exists and has no marks.
+    """
+    file, unit = pathlib.Path(path), "iterations" if suite.is_built else "s"
+    before, after = around_table(file, f"suite {suite.name}")
+    heads = ["game", "value of player 0", "prover"]
+    heads += [f"best rule, {point:,} {unit}" for point in suite.points]
+    summary = [
+        [f"`{row.row.game}`", _value(row.row), row.row.prover]
+        + [_best(row, place) for place in range(len(suite.points))]
+        for row in rows
+    ]
+    results = [
+        [f"`{row.row.game}`"]
+        + [_number(row.reached[-1].get(name)) for name in suite.algorithms]
+        for row in rows
+    ]
+    names = ["game", *(f"`{name}`" for name in suite.algorithms)]
+    ratio = auto_ratio(rows)
+    text = f"{before}{_table(heads, summary)}\n{_table(names, results)}"
+    if ratio is not None:
+        text += (
+            f"\nThe geometric mean of `auto`'s NashConv divided by that of the best "
+            f"rule is {ratio:.3g}, where values below 1e-12 count as 1e-12.\n"
+        )
+    atomic.write_text(file, text + after)
+
+
+def _best(row: Standing, place: int) -> str:
+    name = row.best(place)
+    return "–" if name is None else f"`{name}` {_number(row.reached[place][name])}"
+
+
+def _value(row: SuiteGame) -> str:
+    if row.low is None or row.high is None:
+        return "–"
+    if row.high - row.low < 1e-8:
+        return f"{(row.low + row.high) / 2:.8g}"
+    return f"{row.low:.6g} to {row.high:.6g}"
+
+
+def _number(value: float | None) -> str:
+    return "–" if value is None else f"{max(value, 0):.2e}"
+
+
+def _table(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    lines = [heads, ["---"] * len(heads), *rows]
+    return "\n".join(f"| {' | '.join(line)} |" for line in lines) + "\n"
