@@ -167,6 +167,7 @@ class Result:
       evaluated: Value bounds of the average strategy without locks and without the
         offset of constant-sum games, if the run computed them at its end; None:
         computed when needed.
+      evaluated_with_locks: The same with locks.
       curve: Points of the convergence curve, if the goal requested an evaluation.
       table: Facts about the table of a sampled game; None if the run had no table.
 
@@ -191,6 +192,7 @@ class Result:
     trajectories: int = 0
     nodes: int | None = None
     evaluated: tuple[float, float] | None = None
+    evaluated_with_locks: tuple[float, float] | None = None
     curve: tuple[CurvePoint, ...] = ()
     table: TableFacts | None = None
     reason: str = ""
@@ -360,11 +362,11 @@ class Result:
 
     @functools.cached_property
     def _bounds_with_locks(self) -> tuple[float, float]:
-        return (
-            self._in_units(value_bounds(*self.sequence_form_and_average()))
-            if self.has_locks
-            else self._bounds
-        )
+        if not self.has_locks:
+            return self._bounds
+        form, average = self.sequence_form_and_average()
+        bounds = self.evaluated_with_locks or value_bounds(form, average)
+        return self._in_units(bounds)
 
     def _in_units(self, bounds: tuple[float, float]) -> tuple[float, float]:
         """Return bounds of player 0's utility in the units of a constant-sum game."""
@@ -403,8 +405,7 @@ class Result:
         Raises:
           ValueError: If the game was simulated.
         """
-        value = behaviour_value(*self.sequence_form_and_average())
-        return value + payoff_offset(self.game)
+        return self.values()[0]
 
     def values(self) -> tuple[float, float]:
         """Compute both players' expected utilities if both play the average strategy.
@@ -414,10 +415,15 @@ class Result:
         Raises:
           ValueError: If the game was simulated.
         """
+        return self._values
+
+    @functools.cached_property
+    def _values(self) -> tuple[float, float]:
         form, average = self.sequence_form_and_average()
         offset = payoff_offset(self.game)
-        first, second = (behaviour_value(form, average, p) + offset for p in range(2))
-        return first, second
+        first = behaviour_value(form, average)
+        second = -first if form.is_zero_sum else behaviour_value(form, average, 1)
+        return first + offset, second + offset
 
     def sequence_form_and_average(self) -> tuple[SequenceForm, Behaviours]:
         """Return the game in sequence form and the average strategy in it.

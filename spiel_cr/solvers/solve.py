@@ -170,7 +170,8 @@ def solve(
             # This may delete the state of the solver.
             fields = solver.outcome()
             if solution is not None:
-                fields |= {"average": solution.behaviour, "evaluated": None}
+                fields |= {"average": solution.behaviour}
+                fields |= dict.fromkeys(("evaluated", "evaluated_with_locks"))
         finally:
             solver.close()
         specification = task.algorithm.specification

@@ -107,6 +107,24 @@ def test_a_page_without_rake_does_not_name_one(capsys, tmp_path):
     assert "rake" not in page.read_text("utf-8").partition("<script")[0]
 
 
+def test_nor_is_that_with_locks_or_the_value(capsys, monkeypatch):
+    evaluated, value = [], best_responses._value
+    monkeypatch.setattr(
+        best_responses, "_value", lambda *a: evaluated.append(a) or value(*a)
+    )
+    expected, means = [], best_responses._expected_by_position
+    monkeypatch.setattr(
+        best_responses,
+        "_expected_by_position",
+        lambda *a: expected.append(a) or means(*a),
+    )
+    lock = "--lock", '{"check": [0.5, 0.25, 0.25]}'
+    found, _, _ = told(capsys, *RIVER, "--bets", "50%,allin", *lock, "--until", "1e-9")
+    assert len(evaluated) == 4 * len(found["curve"]) and len(expected) == 1
+    last = found["curve"][-1]["nash_conv_with_locks"]
+    assert found["nash_conv_with_locks"] == last < found["nash_conv"]
+
+
 def test_the_last_evaluation_of_a_run_is_not_repeated(capsys, monkeypatch):
     evaluated = []
     value = best_responses._value

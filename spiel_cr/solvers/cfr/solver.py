@@ -250,8 +250,9 @@ class Solver(IterativeSolver):
         self.config, self.dtype = functions.config, functions.dtype
         self.exponent = functions.exponent
         self.seconds = 0.0
-        # The last iteration that was evaluated, and its value bounds without locks.
-        self._evaluated: tuple[int, tuple[float, float] | None] = (-1, None)
+        # The last iteration that was evaluated, and its value bounds, without locks and
+        # with them.
+        self._evaluated: list[tuple[int, tuple[float, float] | None]] = [(-1, None)] * 2
         # Maximum number of iterations of the next chunk, and a first guess of the
         # seconds per iteration.
         self._chunk, self._pace = 1, 1e-9
@@ -406,12 +407,13 @@ class Solver(IterativeSolver):
     def nash_conv(self) -> float:
         """Compute the exact NashConv of the average strategy in the whole game."""
         low, high = self._value_bounds(locking.lifted(self.form))
-        self._evaluated = self.iterations, (low, high)
+        self._evaluated[0] = self.iterations, (low, high)
         return high - low
 
     def nash_conv_with_locks(self) -> float:
         """Compute the exact NashConv of the average strategy in the game with locks."""
         low, high = self._value_bounds(self.form)
+        self._evaluated[1] = self.iterations, (low, high)
         return high - low
 
     @property
@@ -439,13 +441,17 @@ class Solver(IterativeSolver):
         """See `IterativeSolver.outcome`; needs `solved`."""
         assert self.solved is not None
         average, current = self._strategies(self.solved.dtype)
-        iterations, bounds = self._evaluated
         # In float32, the average of the result is rounded.
-        is_known = iterations == self.iterations and self.dtype == np.float64
+        is_exact = self.dtype == np.float64
+        bounds, bounds_with_locks = (
+            evaluated if is_exact and iterations == self.iterations else None
+            for iterations, evaluated in self._evaluated
+        )
         return {
             "solved": self.solved,
             "average": average,
-            "evaluated": bounds if is_known else None,
+            "evaluated": bounds,
+            "evaluated_with_locks": bounds_with_locks,
             "current": current,
             "compile_seconds": self.compile_seconds,
             "trajectories": self.trajectories_per_iteration * self.iterations,
