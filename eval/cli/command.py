@@ -247,7 +247,7 @@ _GROUPS = {
     "--gadget --values --noise --seed",
     "stopping and evaluation": "--iterations --trunk-iterations --seconds --minutes "
     "--wall-clock --until --eval-every --evaluator --matches --repeats --seeds --retry "
-    "--rounds --steps",
+    "--rounds --steps --queries --cost-limit",
     "output": "--save --checkpoint --checkpoint-every --out --plot --figure --panel "
     "--width --unit --latex --html --csv --efg --node --report --write-ranges "
     "--notation --find --sort --limit",

@@ -147,7 +147,10 @@ _LEFT_OUT = {
     "solve": ("--imperfect-recall", "--lock-player", "--hand-buckets"),
     "spot": ("--lock", "--open", "--report"),
     "resolve": ("--lock-player",),
-    "exploit": ("--trained", "--iterations", "--ray", "--workers"),
+    "exploit": (
+        *("--trained", "--iterations", "--ray", "--workers"),
+        *("--queries", "--cost-limit", "--allow-remote"),
+    ),
     "best-response": ("--rounds", "--checkpoint", "--ray", "--workers"),
 }
 _WITH_LP = (
