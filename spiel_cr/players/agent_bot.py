@@ -4,7 +4,6 @@ The messages are described on the page docs/reference/agent-protocol.md: "hello"
 a session, "restart" a match, "act" requests an answer, and "end" reports the returns.
 """
 
-import collections
 import functools
 import json
 import logging
@@ -125,8 +124,7 @@ class AgentBot(PolicyPlayer):
 
     Attributes:
       description: What the agent reports about itself: its answer to "hello".
-      invalid: Number of invalid answers by kind.
-      replaced: Number of decisions at which the rule for invalid answers was applied.
+      replies: The decisions since `begin`, and the replies.
     """
 
     def __init__(
@@ -148,13 +146,12 @@ class AgentBot(PolicyPlayer):
         self._connection = config.connect()
         self._session = 0
         self.description: dict[str, Any] = {}
-        self.invalid: collections.Counter[str] = collections.Counter()
-        self.replaced = 0
+        self.replies: list[tuple[pyspiel.State, Reply]] = []
         self._is_new, self._is_stopped = True, False
 
     def begin(self, seed: int, player: int | None = None) -> None:
         """Begin a session with a seed at the next question, as a player."""
-        self._seed, self._is_new = seed, True
+        self._seed, self._is_new, self.replies = seed, True, []
         if player is not None:
             self._player = player
 
@@ -236,13 +233,12 @@ class AgentBot(PolicyPlayer):
 
     def get_policy(self, state: pyspiel.State) -> list[tuple[int, float]]:
         reply = self.answer(state)
-        if reply.is_replaced and not self.replaced:
+        if reply.is_replaced and not any(each.is_replaced for _, each in self.replies):
             logging.getLogger(__name__).warning(
                 "player %d: an agent's answers are invalid (%s), and are replaced: %s",
                 *(self._player, ", ".join(reply.invalid), self._config.on_invalid),
             )
-        self.replaced += reply.is_replaced
-        self.invalid.update(reply.invalid)
+        self.replies.append((state.clone(), reply))
         return list(zip(state.legal_actions(), reply.probabilities, strict=True))
 
     def restart(self) -> None:

@@ -38,7 +38,8 @@ def test_bad_answers_are_counted_and_replaced_by_the_rule(mode):
     state, settings = kuhn_state(0, 1), {"timeout": 2.0, "retries": 0}
     bad = bot(mode, **settings, on_invalid="first")
     assert bad.get_policy(state) == [(0, 1.0), (1, 0.0)]
-    assert (bad.replaced, bad.invalid.total()) == (1, 1)
+    ((_, reply),) = bad.replies
+    assert reply.is_replaced and len(reply.invalid) == 1
     bad.close()
 
 
@@ -54,7 +55,7 @@ def test_rules_for_invalid_answers():
     state = kuhn_state(0, 1)
     uniform = bot("illegal", retries=1)
     assert uniform.get_policy(state) == [(0, 0.5), (1, 0.5)]
-    assert uniform.invalid == {"illegal action": 2}
+    assert uniform.replies[0][1].invalid == ("illegal action",) * 2
     with pytest.raises(
         ValueError, match="3 invalid answers after .* illegal action: 7"
     ):

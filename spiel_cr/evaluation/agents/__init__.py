@@ -1,18 +1,5 @@
 """Evaluation of agents in other programs by a budget of queries."""
 
-from spiel_cr.evaluation.agents.bounds import ValueBounds, value_bounds
-from spiel_cr.evaluation.agents.evaluation import (
-    AgentEvaluation,
-    SeatEvaluation,
-    evaluate_agent,
-)
-from spiel_cr.evaluation.agents.memory_test import MemoryTest
+from spiel_cr.evaluation.agents.evaluation import AgentEvaluation, evaluate_agent
 
-__all__ = [
-    "AgentEvaluation",
-    "MemoryTest",
-    "SeatEvaluation",
-    "ValueBounds",
-    "evaluate_agent",
-    "value_bounds",
-]
+__all__ = ["AgentEvaluation", "evaluate_agent"]

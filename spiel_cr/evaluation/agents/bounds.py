@@ -22,7 +22,7 @@ from scipy import sparse
 
 from spiel_cr.games.tree.tree import GameTree
 from spiel_cr.policies.best_responses import best_values
-from spiel_cr.policies.conversions import reach_from_behaviour, uniform_behaviour
+from spiel_cr.policies.conversions import reach_from_behaviour
 
 # Number of folds of the cross-validation, which is the least number of answers for a
 # complete set of bounds.
@@ -213,14 +213,12 @@ def value_bounds(
       player: The responder.
       answers: The agent's answers as the other player: the probability of each
         sequence's last action, 1 or 0 for moves, float64 [K, S']. A single answer
-        holds the agent's true probabilities.
+        holds the agent's true probabilities. Where there are no answers, they are those
+        that a response assumes.
       queried: Infosets of the other player that have answers, bool [I'].
     """
     responder = AgentResponder(tree, player, queried)
-    agent, count = tree.decisions[1 - player], len(answers)
-    answers = answers.copy()
-    known = np.append(True, queried[agent.owner[1:]])
-    answers[:, ~known] = uniform_behaviour(agent)[~known]
+    count = len(answers)
     if count == 1:
         upper = responder.best_values(answers.T)
         lower = responder.values(responder.responses(answers.T), answers.T)

@@ -9,50 +9,35 @@ from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
-from open_spiel.python import policy as openspiel_policy
+from open_spiel.python.policy import UniformRandomPolicy
 
 from spiel_cr.common import atomic
 from spiel_cr.common.checks import check_integer, check_number, check_seed
 from spiel_cr.common.json_log import JsonLog, Record
 from spiel_cr.common.memory import Limit
 from spiel_cr.common.statistics import mean_and_half_width
-from spiel_cr.evaluation.agents import memory_test
+from spiel_cr.evaluation.agents import queries as agent_queries
 from spiel_cr.evaluation.agents.bounds import (
     FOLDS,
     AgentResponder,
     ValueBounds,
     value_bounds,
 )
-from spiel_cr.evaluation.agents.memory_test import MemoryTest
-from spiel_cr.evaluation.agents.queries import (
-    ANSWER,
-    FRESH,
-    KEY,
-    MATCHES,
-    SESSION,
-    AgentQueries,
-    Task,
-    check_line,
-    replies_by_infoset,
-)
+from spiel_cr.evaluation.agents.memory_test import MemoryTest, memory_test
+from spiel_cr.evaluation.agents.queries import ANSWER, RANDOM, RESPONSE, Task
 from spiel_cr.evaluation.opponent import build_for_evaluation
-from spiel_cr.evaluation.referee import play_match
 from spiel_cr.evaluation.result import in_player_order
 from spiel_cr.games.opening.game_checks import payoff_offset, utility_bounds
 from spiel_cr.games.tree.tree import GameTree
 from spiel_cr.games.tree.tree_builder import Game
-from spiel_cr.players.agent_bot import AgentBot
-from spiel_cr.players.bots import PolicyBot
 from spiel_cr.players.player_strings import read_string
 from spiel_cr.policies.behaviour_files import form_policy
 from spiel_cr.policies.conversions import behaviour_from_reach, uniform_behaviour
 from spiel_cr.solvers.solve import solve
 
-# Share of the budget for the memory test, and its largest numbers of infosets of a
-# player and of answers at each of them.
-_MEMORY_SHARE, _MEMORY_INFOSETS, _MEMORY_ANSWERS = 0.1, 10, 10
-# Hands of a session of matches against an agent with memory, and their decisions.
-_HANDS, _DECISIONS = 10, 3
+# Share of the budget for sessions of hands: one for the memory test, and one for
+# matches if memory is found.
+_SESSIONS = 0.1
 # Largest number of infosets of a game whose value is computed.
 _MOST_INFOSETS = 20_000
 
@@ -136,17 +121,14 @@ class AgentEvaluation:
     def report(self) -> dict[str, Any]:
         """Return the evaluation as a JSON-serialisable dict."""
         low, high = self.interval
-        bounds = self.bounds
+        seats = [{**s._asdict(), "bounds": s.bounds._asdict()} for s in self.seats]
         return {
             **dataclasses.asdict(self),
             "at_least": low,
             "at_most": high if math.isfinite(high) else None,
-            "plug_in": bounds.upper,
+            "plug_in": self.bounds.upper,
             "memory": {**self.memory._asdict(), "is_found": self.memory.is_found},
-            "seats": [
-                {**seat._asdict(), "bounds": seat.bounds._asdict()}
-                for seat in self.seats
-            ],
+            "seats": seats,
         }
 
 
@@ -200,29 +182,23 @@ def evaluate_agent(
     tree = build_for_evaluation(game, memory_limit, worlds=False)
     assert isinstance(tree, GameTree)
     settings = {"game": str(tree.game), "policy": agent, "seed": seed}
-    with JsonLog(
-        out, "answers", settings, key=KEY, check=check_line, label="answer"
-    ) as log:
-        asked = AgentQueries(
+    check, key = agent_queries.check_line, Task._fields
+    with JsonLog(out, "answers", settings, key=key, check=check, label="answer") as log:
+        asked = agent_queries.AgentQueries(
             tree, config, log, seed=seed, workers=workers, cost_limit=cost_limit
         )
         try:
-            evaluation = _Evaluation(asked, players, queries, seed)
-            seats = evaluation.run()
+            parts = _evaluate(asked, tuple(players), queries, seed)
         finally:
             asked.close()
-        log.arrange(evaluation.tasks)
-        records = [
-            log.records[task] for task in evaluation.tasks if task in log.records
-        ]
+        log.arrange(sorted(log.records))
+        records = [log.records[key] for key in sorted(log.records)]
     replies = [reply for record in records for reply in record["replies"]]
     described = {repr(record["agent"]): record["agent"] for record in records}
     return AgentEvaluation(
-        game=str(tree.game),
-        agent=agent,
-        seats=seats,
-        answers=evaluation.count,
-        memory=evaluation.memory,
+        str(tree.game),
+        agent,
+        *parts,
         descriptions=tuple(described.values()),
         queries=len(replies),
         invalid=collections.Counter(kind for r in replies for kind in r["invalid"]),
@@ -233,192 +209,148 @@ def evaluate_agent(
     )
 
 
-class _Evaluation:
-    """The tasks of an evaluation, and what follows from their replies.
-
-    Attributes:
-      tasks: All tasks so far, in order.
-      count: Number of answers at each queried infoset.
-      memory: Test for memory between hands.
-    """
-
-    def __init__(
-        self, asked: AgentQueries, players: Sequence[int], budget: int, seed: int
-    ) -> None:
-        self._asked, self._tree, self._seed = asked, asked.tree, seed
-        self._players, self._budget = tuple(players), budget
-        self._log: JsonLog = asked.log
-        self._choices = {
-            1 - player: np.flatnonzero(self._tree.decisions[1 - player].num_actions > 1)
-            for player in self._players
-        }
-        self.tasks: list[Task] = []
-        self.count, self.memory = 1, MemoryTest(None, 0)
-
-    def run(self) -> tuple[SeatEvaluation, ...]:
-        """Perform all tasks, and return the evaluation of each responder."""
-        has_probabilities = self._asked.gives_probabilities()
-        spent = self._test_memory(has_probabilities)
-        budget = self._budget - spent
-        if self.memory.is_found:
-            budget //= 2
-        total = sum(map(len, self._choices.values()))
-        if not has_probabilities:
-            self.count = max(FOLDS, budget // max(total, 1))
-        tasks = [
-            Task(ANSWER, player, infoset, number)
-            for player, infoset in self._most_important(budget // self.count)
-            for number in range(self.count)
-        ]
-        self._run(tasks, self._asked.ask, "answers")
-        answers = {player: self._answers(player) for player in self._choices}
-        values = self._game_values()
-        matches = {}
-        if self.memory.is_found:
-            matches = self._play_matches(answers, self._budget - spent - budget)
-        offset = payoff_offset(self._tree.game)
-        seats = []
-        for player in self._players:
-            choices = self._choices[1 - player]
-            shares, queried = answers[1 - player]
-            bounds = value_bounds(self._tree, player, shares, queried)
-            seats.append(
-                SeatEvaluation(
-                    player,
-                    bounds._replace(
-                        lower=bounds.lower + offset, upper=bounds.upper + offset
-                    ),
-                    values[player],
-                    int(queried[choices].sum()),
-                    len(choices),
-                    matches.get(player),
-                )
-            )
-        return tuple(seats)
-
-    def _run(self, tasks: list[Task], perform: Any, label: str) -> None:
-        self.tasks += tasks
-        self._asked.run(tasks, perform, label)
-
-    def _records(self) -> list[Record]:
-        return list(self._log.records.values())
-
-    def _test_memory(self, has_probabilities: bool) -> int:
-        """Compare answers in new processes and after other hands; return the count."""
-        players = [player for player, some in self._choices.items() if len(some)]
-        number = 1 if has_probabilities else _MEMORY_ANSWERS
-        share = _MEMORY_SHARE * self._budget / (2 * number * max(len(players), 1))
-        most = min(_MEMORY_INFOSETS, int(share))
-        if most < 2:
-            return 0
-        tables, spent = [], 0
+def _evaluate(
+    asked: agent_queries.AgentQueries, players: tuple[int, ...], budget: int, seed: int
+) -> tuple[tuple[SeatEvaluation, ...], int, MemoryTest]:
+    """Query the agent; return seats, answers at each infoset, and the memory test."""
+    tree, has_probabilities = asked.tree, asked.gives_probabilities()
+    infosets = _by_importance(tree, players)
+    most, count = int(budget * (1 - 2 * _SESSIONS)), 1
+    if not has_probabilities:
+        count = max(FOLDS, most // max(len(infosets), 1))
+    tasks = [
+        Task(ANSWER, *place, number)
+        for place in infosets[: most // count]
+        for number in range(count)
+    ]
+    records = asked.run(tasks, asked.ask, "answers")
+    answers = {1 - p: _answers(tree, 1 - p, count, records) for p in players}
+    tables, matches = [], {}
+    uniform = UniformRandomPolicy(tree.game)
+    sessions = {
+        player: _sessions(tree, player, budget // len(players)) for player in answers
+    }
+    for player, (shares, queried) in answers.items():
+        plan = [Task(RANDOM, player, 0, n) for n in range(sessions[player])]
+        play = functools.partial(asked.play, uniform)
+        later = asked.run(plan, play, "memory test")
+        tables += _tables(tree, player, shares, queried, later)
+    memory = memory_test(tables, exact=has_probabilities, seed=seed)
+    if memory.is_found:
         for player in players:
-            random = np.random.default_rng((self._seed, player))
-            some = self._choices[player]
-            chosen = np.sort(random.permutation(some)[:most]).tolist()
-            spent += 2 * number * len(chosen)
-            fresh = [Task(FRESH, player, i, n) for i in chosen for n in range(number)]
-            self._run(fresh, self._asked.ask, "memory test, new processes")
-            self._run(
-                [Task(SESSION, player, 0, n) for n in range(number)],
-                functools.partial(self._asked.play_session, chosen),
-                "memory test, sessions",
-            )
-            sums = [
-                {
-                    infoset: np.sum([reply["probabilities"] for reply in some], axis=0)
-                    for infoset, some in replies_by_infoset(
-                        self._records(), kind, player
-                    ).items()
-                }
-                for kind in (FRESH, SESSION)
+            response = _response(tree, player, *answers[1 - player])
+            play = functools.partial(asked.play, response)
+            plan = [
+                Task(RESPONSE, 1 - player, 0, n) for n in range(sessions[1 - player])
             ]
-            common = sums[0].keys() & sums[1].keys()
-            tables += [(sums[0][i], sums[1][i]) for i in sorted(common)]
-        if has_probabilities:
-            self.memory = memory_test.compare_probabilities(tables)
-        else:
-            self.memory = memory_test.memory_test(tables, seed=self._seed)
-        return spent
-
-    def _most_important(self, most: int) -> list[tuple[int, int]]:
-        """Return the infosets that matter most for the bounds, as (player, infoset).
-
-        The measure is the chance probability of the infoset's histories times the
-        difference of the largest and the least utility that can follow.
-        """
-        weighted = []
-        histories = self._tree.histories
-        for player, choices in self._choices.items():
-            everywhere = np.ones(len(self._tree.infosets[player]), bool)
-            low, high = AgentResponder(self._tree, 1 - player, everywhere).extremes
-            acts = histories.player == player
-            weight = np.bincount(
-                histories.infoset[acts],
-                (histories.chance * (high - low))[acts],
-                minlength=len(everywhere),
+            matches[player] = _mean(tree, asked.run(plan, play, "matches"))
+    values: tuple[float | None, ...] = (None, None)
+    if sum(map(len, tree.infosets)) <= _MOST_INFOSETS:
+        values = solve(tree, "lp").values()
+    offset = payoff_offset(tree.game)
+    seats = []
+    for player in players:
+        bounds = value_bounds(tree, player, *answers[1 - player])
+        bounds = bounds._replace(
+            lower=bounds.lower + offset, upper=bounds.upper + offset
+        )
+        choices = tree.decisions[1 - player].num_actions > 1
+        known = int((answers[1 - player][1] & choices).sum())
+        seats.append(
+            SeatEvaluation(
+                *(player, bounds, values[player], known, int(choices.sum())),
+                matches.get(player),
             )
-            weighted += [(-weight[i], player, int(i)) for i in choices]
-        return [(player, infoset) for _, player, infoset in sorted(weighted)[:most]]
+        )
+    return tuple(seats), count, memory
 
-    def _answers(self, player: int) -> tuple[np.ndarray, np.ndarray]:
-        """Return a player's answers [K, S], and which infosets have them, bool [I]."""
-        decisions = self._tree.decisions[player]
-        first, counts = decisions.first_sequence, decisions.num_actions
-        shares = np.ones((self.count, decisions.num_sequences))
-        queried = counts == 1
-        replies = replies_by_infoset(self._records(), ANSWER, player)
-        for infoset, some in replies.items():
-            if len(some) >= self.count:
-                queried[infoset] = True
-                begin = int(first[infoset])
-                shares[:, begin : begin + int(counts[infoset])] = [
-                    reply["probabilities"] for reply in some[: self.count]
-                ]
-        return shares, queried
 
-    def _game_values(self) -> tuple[float | None, float | None]:
-        """Return the game's value for each player; None if the game is large."""
-        if sum(map(len, self._tree.infosets)) > _MOST_INFOSETS:
-            return None, None
-        return solve(self._tree, "lp").values()
+def _by_importance(tree: GameTree, players: Sequence[int]) -> list[tuple[int, int]]:
+    """Return the agent's infosets, those that matter most for the bounds first.
 
-    def _play_matches(
-        self, answers: Mapping[int, tuple[np.ndarray, np.ndarray]], budget: int
-    ) -> dict[int, tuple[float, float, int]]:
-        """Play sessions of hands of a response against an agent with memory."""
-        sessions = max(2, budget // (len(self._players) * _HANDS * _DECISIONS))
-        bounds, results = utility_bounds(self._tree.game), {}
-        offset = payoff_offset(self._tree.game)
-        for player in self._players:
-            shares, queried = answers[1 - player]
-            agent = self._tree.decisions[1 - player]
-            mean = shares.mean(axis=0)
-            known = np.append(True, queried[agent.owner[1:]])
-            mean[~known] = uniform_behaviour(agent)[~known]
-            responder = AgentResponder(self._tree, player, np.ones_like(queried))
-            reach = responder.responses(mean[:, None])[:, 0]
-            response = behaviour_from_reach(self._tree.decisions[player], reach)
-            policy = form_policy(self._tree, in_player_order(player, response, mean))
+    The measure is the chance probability of the infoset's histories times the
+    difference of the largest and the least utility that can follow.
 
-            tasks = [Task(MATCHES, 1 - player, 0, n) for n in range(sessions)]
-            play = functools.partial(self._play_hands, player, policy)
-            self._run(tasks, play, "matches")
-            means = [
-                float(np.mean(self._log.records[task]["returns"]))
-                for task in tasks
-                if task in self._log.records
-            ]
-            if len(means) > 1:
-                value, half = mean_and_half_width(means, bounds)
-                results[player] = value + offset, half or 0.0, _HANDS * len(means)
-        return results
+    Returns:
+      Pairs of player and infoset, with several actions each.
+    """
+    histories, weighted = tree.histories, []
+    for player in (1 - responder for responder in players):
+        counts = tree.decisions[player].num_actions
+        responder = AgentResponder(tree, 1 - player, np.ones(len(counts), bool))
+        low, high = responder.extremes
+        acts = histories.player == player
+        stakes = (histories.chance * (high - low))[acts]
+        weight = np.bincount(histories.infoset[acts], stakes, minlength=len(counts))
+        weighted += [(-weight[i], player, int(i)) for i in np.flatnonzero(counts > 1)]
+    return [(player, infoset) for _, player, infoset in sorted(weighted)]
 
-    def _play_hands(
-        self, player: int, policy: openspiel_policy.Policy, bot: AgentBot, task: Task
-    ) -> tuple[list[Record], list[float]]:
-        """Play the hands of a session; return the responder's return of each hand."""
-        random = np.random.default_rng((self._seed, *task[1:]))
-        bots = in_player_order(player, PolicyBot(player, policy), bot)
-        hands = [play_match(self._tree, bots, random) for _ in range(_HANDS)]
-        return [], [hand.returns[player] for hand in hands]
+
+def _sequences(tree: GameTree, player: int, infoset: int) -> slice:
+    """Return the sequences of an infoset's actions."""
+    decisions = tree.decisions[player]
+    first = int(decisions.first_sequence[infoset])
+    return slice(first, first + int(decisions.num_actions[infoset]))
+
+
+def _answers(
+    tree: GameTree, player: int, count: int, records: Sequence[Record]
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return a player's answers [K, S], and which infosets have all, bool [I]."""
+    decisions = tree.decisions[player]
+    shares = np.ones((count, decisions.num_sequences))
+    answered = np.zeros(len(decisions), np.int64)
+    for record in records:
+        if record["player"] == player:
+            place = _sequences(tree, player, record["infoset"])
+            shares[record["number"], place] = record["replies"][0]["probabilities"]
+            answered[record["infoset"]] += 1
+    queried = (answered == count) | (decisions.num_actions == 1)
+    unknown = ~np.append(True, queried[decisions.owner[1:]])
+    shares[:, unknown] = uniform_behaviour(decisions)[unknown]
+    return shares, queried
+
+
+def _sessions(tree: GameTree, player: int, budget: int) -> int:
+    """Return the number of sessions that a share of a budget allows."""
+    decisions = 1 + int(tree.decisions[player].levels().max(initial=0))
+    return int(_SESSIONS * budget) // (agent_queries.HANDS * decisions)
+
+
+def _tables(
+    tree: GameTree,
+    player: int,
+    shares: np.ndarray,
+    queried: np.ndarray,
+    records: Sequence[Record],
+) -> list[tuple[np.ndarray, np.ndarray]]:
+    """Return sums of answers in sessions of their own, and after other hands."""
+    later: dict[int, list[list[float]]] = {}
+    for reply in (reply for record in records for reply in record["replies"]):
+        later.setdefault(reply["infoset"], []).append(reply["probabilities"])
+    return [
+        (shares[:, _sequences(tree, player, i)].sum(axis=0), np.sum(some, axis=0))
+        for i, some in sorted(later.items())
+        if queried[i] and len(some[0]) > 1
+    ]
+
+
+def _response(
+    tree: GameTree, player: int, shares: np.ndarray, queried: np.ndarray
+) -> Any:
+    """Return the policy of a best response to the frequencies of all answers."""
+    mean = shares.mean(axis=0)
+    responder = AgentResponder(tree, player, np.ones_like(queried))
+    reach = responder.responses(mean[:, None])[:, 0]
+    response = behaviour_from_reach(tree.decisions[player], reach)
+    return form_policy(tree, in_player_order(player, response, mean))
+
+
+def _mean(tree: GameTree, records: Sequence[Record]) -> tuple[float, float, int] | None:
+    """Return the mean return of hands, half of its 95% interval, and their number."""
+    means = [float(np.mean(record["returns"])) for record in records]
+    if len(means) < 2:
+        return None
+    value, half = mean_and_half_width(means, utility_bounds(tree.game))
+    hands = agent_queries.HANDS * len(means)
+    return value + payoff_offset(tree.game), half or 0.0, hands

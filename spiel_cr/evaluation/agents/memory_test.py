@@ -11,7 +11,7 @@ _PERMUTATIONS = 1999
 
 
 class MemoryTest(NamedTuple):
-    """Comparison of answers in new processes with those after other hands.
+    """Comparison of answers in sessions of their own with those after other hands.
 
     Attributes:
       p_value: Probability of a difference at least as large without memory; None if
@@ -29,7 +29,10 @@ class MemoryTest(NamedTuple):
 
 
 def memory_test(
-    tables: Sequence[tuple[np.ndarray, np.ndarray]], *, seed: int = 0
+    tables: Sequence[tuple[np.ndarray, np.ndarray]],
+    *,
+    exact: bool = False,
+    seed: int = 0,
 ) -> MemoryTest:
     """Compare counts of moves by a pooled chi-square statistic.
 
@@ -38,11 +41,17 @@ def memory_test(
 
     Args:
       tables: Two arrays of counts by action for each infoset.
+      exact: Whether they are sums of probabilities, which may differ by rounding alone.
       seed: Seed of the permutations.
     """
+    if exact and tables:
+        shares = ((one / one.sum(), other / other.sum()) for one, other in tables)
+        differs = any(np.abs(one - other).max() > 1e-6 for one, other in shares)
+        return MemoryTest(0.0 if differs else 1.0, len(tables))
     random = np.random.default_rng(seed)
     observed, permuted, compared = 0.0, np.zeros(_PERMUTATIONS), 0
     for one, other in tables:
+        one, other = np.rint(one), np.rint(other)
         both = (one + other).astype(np.int64)
         if not (one.sum() and other.sum() and (both > 0).sum() > 1):
             continue
@@ -59,17 +68,3 @@ def memory_test(
         return MemoryTest(1.0 if tables else None, len(tables))
     exceeded = int(np.sum(permuted >= observed * (1 - 1e-9)))
     return MemoryTest((1 + exceeded) / (1 + _PERMUTATIONS), len(tables))
-
-
-def compare_probabilities(
-    tables: Sequence[tuple[np.ndarray, np.ndarray]],
-) -> MemoryTest:
-    """Compare an agent's probabilities, which must not depend on other hands.
-
-    Args:
-      tables: Probabilities in a new process and after other hands, for each infoset.
-    """
-    if not tables:
-        return MemoryTest(None, 0)
-    differs = any(np.abs(one - other).max() > 1e-6 for one, other in tables)
-    return MemoryTest(0.0 if differs else 1.0, len(tables))
