@@ -240,8 +240,8 @@ def _check_folder(path: str, flag: str) -> None:
 # Groups of options on help pages, by title.
 _GROUPS = {
     "game": "--game --form --no-batched-rules --hand-buckets --imperfect-recall "
-    "--policy --player --bot --bots --actions --open --board --pot --stack --ranges "
-    "--bets --first --rake --stacks --prizes --blinds",
+    "--policy --player --bot --bots --policies --reference --actions --open --board "
+    "--pot --stack --ranges --bets --first --rake --stacks --prizes --blinds",
     "algorithm": "--algorithm --algorithms --dtype --lock --lock-player --method "
     "--thresholds --early-rounds --later --endgames --depth --depth-unit --leaf "
     "--gadget --values --noise --seed",

@@ -481,6 +481,13 @@ _VALUES: dict[tuple[str, str], Values] = {
         ("5%,3", "5%", "0.5%,2.5"),
         [*_lines("5  five%  101%"), Bad("5%,x", shown=("5% x",)), *_NO_WORD],
     ),
+    ("review", "--open"): Values(("matches.jsonl",), ["folder", "file", "missing.x"]),
+    ("review", "--reference"): Values(
+        ("uniform", "cfr+(iterations=2)"), ["nonsense", "missing.npz", "text.npz"]
+    ),
+    ("review", "--policies"): _words(
+        "uniform;uniform", "uniform  ;", Bad("guess;uniform", (), ("guess",))
+    ),
     ("spot", "--open"): Values(("spot.npz",), _NOT_POLICY),
     ("spot", "--write-ranges"): Values(("ranges.txt", "new/ranges.txt"), _NOT_FILE),
     ("spot", "--ranges"): _words(
@@ -578,6 +585,8 @@ _ALIASES = {
     "--bots": ("bot",),
     "--policy": ("opponent", "bot", "path"),
     "--algorithms": ("algorithm",),
+    "--open": ("line",),
+    "--policies": ("bots",),
 }
 
 
