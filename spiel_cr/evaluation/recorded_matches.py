@@ -141,11 +141,11 @@ def review_matches(
     values = baseline(game, reference, memory_limit=memory_limit, name="reference")
     instance = values.instance
     plain = open_game(instance).game
-    known = {
+    by_player = {
         player: as_policy_source(policy, instance, name="policies")
         for player, policy in (policies or {}).items()
     }
-    played = [_match(plain, actions, known) for actions in matches]
+    played = [_match(plain, actions, by_player) for actions in matches]
     gains = np.array([match.returns[0] for match in played])
     estimates = np.array([values.estimate(match) for match in played])
     mean, half = mean_and_half_width(estimates, utility_bounds(plain))
@@ -160,8 +160,8 @@ def review_matches(
     )
 
 
-def _match(game: Any, actions: Sequence[int], known: Mapping[int, Policy]) -> Match:
-    """Return a match with the probabilities of chance and of known policies."""
+def _match(game: Any, actions: Sequence[int], by_player: Mapping[int, Policy]) -> Match:
+    """Return a match with the probabilities of chance and of given policies."""
     probabilities: list[dict[int, float] | None] = []
     for state, action in moves_along(game, actions):
         player = state.current_player()
@@ -173,7 +173,7 @@ def _match(game: Any, actions: Sequence[int], known: Mapping[int, Policy]) -> Ma
         if state.is_chance_node():
             probabilities.append(dict(chance_outcomes(state)))
         else:
-            policy = known.get(player)
+            policy = by_player.get(player)
             probabilities.append(policy and policy.action_probabilities(state, player))
     end = state_after(game, actions)
     if not end.is_terminal():

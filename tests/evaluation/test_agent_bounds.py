@@ -172,13 +172,13 @@ def tables(random, shift=0.0, infosets=20, count=10):
 def test_memoryless_agents_seldom_alarm():
     """At the level of 1%, four alarms or more in 100 have a probability of 1.8%."""
     random = np.random.default_rng(5)
-    alarms = sum(memory_test(tables(random), seed=n).is_found for n in range(100))
+    alarms = sum(memory_test(tables(random), seed=n).has_memory for n in range(100))
     assert alarms <= 3
 
 
 def test_large_differences_are_found():
     random = np.random.default_rng(6)
-    found = sum(memory_test(tables(random, 0.8), seed=n).is_found for n in range(20))
+    found = sum(memory_test(tables(random, 0.8), seed=n).has_memory for n in range(20))
     assert found >= 18
 
 
@@ -186,4 +186,4 @@ def test_deterministic_agents_have_no_memory_that_shows():
     table = np.array([10, 0]), np.array([10, 0])
     assert memory_test([table] * 3).p_value == 1.0
     assert memory_test([]).p_value is None
-    assert memory_test([(np.array([10, 0]), np.array([0, 10]))] * 3).is_found
+    assert memory_test([(np.array([10, 0]), np.array([0, 10]))] * 3).has_memory

@@ -140,7 +140,7 @@ def memory_results():
     random, rows = np.random.default_rng(2027), []
     for shift, number in ((0.0, 100), (0.1, 20), (0.2, 20), (0.4, 20), (1.0, 20)):
         found = sum(
-            memory_test(list(Agent(shift, random).tables()), seed=n).is_found
+            memory_test(list(Agent(shift, random).tables()), seed=n).has_memory
             for n in range(number)
         )
         rows.append({"shift": shift, "agents": number, "found": found})

@@ -214,7 +214,7 @@ def memory_agent(tmp_path) -> str:
 def test_agents_with_memory_are_bounded_by_matches(tmp_path):
     """The response bluffs an agent that passes, and loses against one that bets."""
     result = evaluate_agent("kuhn_poker", memory_agent(tmp_path), queries=2000)
-    assert result.memory.is_found
+    assert result.memory.has_memory
     low, high = result.interval
     assert high == np.inf and low >= 0
     assert all(seat.matches[2] >= 20 for seat in result.seats)

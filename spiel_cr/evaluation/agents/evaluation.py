@@ -24,7 +24,7 @@ from spiel_cr.evaluation.agents.bounds import (
     value_bounds,
 )
 from spiel_cr.evaluation.agents.memory_test import MemoryTest, memory_test
-from spiel_cr.evaluation.agents.queries import ANSWER, RANDOM, RESPONSE, Task
+from spiel_cr.evaluation.agents.queries import ANSWER, RANDOM, RESPONSE, AgentTask
 from spiel_cr.evaluation.opponent import build_for_evaluation
 from spiel_cr.evaluation.result import in_player_order
 from spiel_cr.games.opening.game_checks import payoff_offset, utility_bounds
@@ -112,7 +112,7 @@ class AgentEvaluation:
         infinite.
         """
         low, high = self.bounds.interval
-        if self.memory.is_found:
+        if self.memory.has_memory:
             played = [seat.matches or (-math.inf, 0.0, 0) for seat in self.seats]
             half = math.hypot(*(half for _, half, _ in played))
             low, high = sum(mean for mean, _, _ in played) - half, math.inf
@@ -127,7 +127,7 @@ class AgentEvaluation:
             "at_least": low,
             "at_most": high if math.isfinite(high) else None,
             "plug_in": self.bounds.upper,
-            "memory": {**self.memory._asdict(), "is_found": self.memory.is_found},
+            "memory": {**self.memory._asdict(), "has_memory": self.memory.has_memory},
             "seats": seats,
         }
 
@@ -182,7 +182,7 @@ def evaluate_agent(
     tree = build_for_evaluation(game, memory_limit, worlds=False)
     assert isinstance(tree, GameTree)
     settings = {"game": str(tree.game), "policy": agent, "seed": seed}
-    check, key = agent_queries.check_line, Task._fields
+    check, key = agent_queries.check_line, AgentTask._fields
     with JsonLog(out, "answers", settings, key=key, check=check, label="answer") as log:
         asked = agent_queries.AgentQueries(
             tree, config, log, seed=seed, workers=workers, cost_limit=cost_limit
@@ -219,7 +219,7 @@ def _evaluate(
     if not has_probabilities:
         count = max(FOLDS, most // max(len(infosets), 1))
     tasks = [
-        Task(ANSWER, *place, number)
+        AgentTask(ANSWER, *place, number)
         for place in infosets[: most // count]
         for number in range(count)
     ]
@@ -231,17 +231,18 @@ def _evaluate(
         player: _sessions(tree, player, budget // len(players)) for player in answers
     }
     for player, (shares, queried) in answers.items():
-        plan = [Task(RANDOM, player, 0, n) for n in range(sessions[player])]
+        plan = [AgentTask(RANDOM, player, 0, n) for n in range(sessions[player])]
         play = functools.partial(asked.play, uniform)
         later = asked.run(plan, play, "memory test")
         tables += _tables(tree, player, shares, queried, later)
     memory = memory_test(tables, exact=has_probabilities, seed=seed)
-    if memory.is_found:
+    if memory.has_memory:
         for player in players:
             response = _response(tree, player, *answers[1 - player])
             play = functools.partial(asked.play, response)
             plan = [
-                Task(RESPONSE, 1 - player, 0, n) for n in range(sessions[1 - player])
+                AgentTask(RESPONSE, 1 - player, 0, n)
+                for n in range(sessions[1 - player])
             ]
             matches[player] = _mean(tree, asked.run(plan, play, "matches"))
     values: tuple[float | None, ...] = (None, None)
@@ -255,10 +256,10 @@ def _evaluate(
             lower=bounds.lower + offset, upper=bounds.upper + offset
         )
         choices = tree.decisions[1 - player].num_actions > 1
-        known = int((answers[1 - player][1] & choices).sum())
+        num_queried = int((answers[1 - player][1] & choices).sum())
         seats.append(
             SeatEvaluation(
-                *(player, bounds, values[player], known, int(choices.sum())),
+                *(player, bounds, values[player], num_queried, int(choices.sum())),
                 matches.get(player),
             )
         )

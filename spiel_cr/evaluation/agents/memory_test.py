@@ -23,7 +23,7 @@ class MemoryTest(NamedTuple):
     infosets: int
 
     @property
-    def is_found(self) -> bool:
+    def has_memory(self) -> bool:
         """Whether the answers differ at the level of 1%."""
         return self.p_value is not None and self.p_value <= LEVEL
 

@@ -25,7 +25,7 @@ ANSWER, RANDOM, RESPONSE = KINDS = ("answer", "random", "response")
 HANDS = 10
 
 
-class Task(NamedTuple):
+class AgentTask(NamedTuple):
     """A task of a worker, which is the key of its record.
 
     Attributes:
@@ -84,7 +84,10 @@ class AgentQueries:
         return self._bots[0].provides_policy()
 
     def run(
-        self, tasks: Sequence[Task], perform: Callable[..., list[float]], label: str
+        self,
+        tasks: Sequence[AgentTask],
+        perform: Callable[..., list[float]],
+        label: str,
     ) -> list[Record]:
         """Perform the tasks that have no record, until the cost limit is reached.
 
@@ -122,7 +125,7 @@ class AgentQueries:
                 raise
         return [self.log.records[task] for task in tasks if task in self.log.records]
 
-    def _perform(self, perform: Callable[..., list[float]], task: Task) -> Record:
+    def _perform(self, perform: Callable[..., list[float]], task: AgentTask) -> Record:
         bot = self._idle.get()
         try:
             bot.begin(int(self._random(task).integers(2**31)), task.player)
@@ -136,17 +139,17 @@ class AgentQueries:
         finally:
             self._idle.put(bot)
 
-    def _random(self, task: Task, *stream: int) -> np.random.Generator:
+    def _random(self, task: AgentTask, *stream: int) -> np.random.Generator:
         key = KINDS.index(task.kind), *task[1:], *stream
         return np.random.default_rng((self._seed, *key))
 
-    def ask(self, bot: AgentBot, task: Task) -> list[float]:
+    def ask(self, bot: AgentBot, task: AgentTask) -> list[float]:
         """Query the agent at an infoset, in a new session."""
         history = self.tree.infosets[task.player].history[task.infoset]
         bot.get_policy(self.tree.state_at(int(history)))
         return []
 
-    def play(self, opponent: Policy, bot: AgentBot, task: Task) -> list[float]:
+    def play(self, opponent: Policy, bot: AgentBot, task: AgentTask) -> list[float]:
         """Play a session of hands; return the opponent's return of each.
 
         The replies of the first hand are not kept, because no hand is before it.
