@@ -76,6 +76,7 @@ def pytest_configure(config: pytest.Config) -> None:
     quick = config.option.markexpr == "not slow" and config.getoption("tx", None)
     # Processes of `spiel-cr` keep no programs in the user's cache folder.
     os.environ["SPIEL_CR_COMPILATION_CACHE"] = "off"
+    os.environ["NUMBA_CACHE_DIR"] = str(_PROGRAMS / "numba")
     if os.environ.get("SPIEL_CR_TEST_COMPILER", "quick") != "quick":
         return
     if hasattr(config, "workerinput") and config.option.markexpr == "not slow":

@@ -58,8 +58,7 @@ from spiel_cr.evaluation.response_config import (
     SearchConfig,
 )
 from spiel_cr.evaluation.responses.local_best_response import LEAVES
-from spiel_cr.evaluation.responses.state_responder import BeliefRecord
-from spiel_cr.evaluation.result import ResponseValue, from_same_deals
+from spiel_cr.evaluation.result import BeliefRecord, ResponseValue, from_same_deals
 from spiel_cr.solvers.mccfr.table.table_policy import table_queries
 from spiel_cr.solvers.run import Checkpoint
 

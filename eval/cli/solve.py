@@ -414,6 +414,8 @@ def _report_mixed_strategies(result: Result) -> dict[str, object]:
     """Print and report both strategies by name, if each player has one decision."""
     form, average = result.sequence_form_and_average()
     state = result.game.new_initial_state()
+    if max(map(len, average)) > 1 + result.game.num_distinct_actions():
+        return {}  # Decisions of large games take much memory.
     if [len(decisions) for decisions in form.decisions] != [1, 1]:
         return {}
     strategies: list[dict[str, float]] = []

@@ -31,10 +31,9 @@ from spiel_cr.common import atomic
 from spiel_cr.common.messages import number_text, one_line
 from spiel_cr.poker import HandAnswers, answers, ranges, runout_report, spot
 from spiel_cr.poker.answers import json_number
-from spiel_cr.poker.runouts import check_street
+from spiel_cr.poker.runouts import check_street, public_cards
 from spiel_cr.poker.spot import NAME
 from spiel_cr.policies.form_policy import FormPolicy
-from spiel_cr.policies.public_node_names import find_actions
 from spiel_cr.solvers import policy_files
 
 from ..common.plurals import counted
@@ -155,7 +154,7 @@ def _solve(arguments: Arguments, node: str) -> tuple[dict[str, Any], Any, Any]:
         stacks,
         **arguments.options("ranges", "bets", "first", "rake"),
     )
-    _check_node(game, node, arguments.report)
+    _check_node(arguments, game, node)
     arguments.game = str(game)
     # With --report, it is the plot of the cards.
     plot = arguments.plot
@@ -170,11 +169,18 @@ def _solve(arguments: Arguments, node: str) -> tuple[dict[str, Any], Any, Any]:
     return report, result.average_policy(), result.form
 
 
-def _check_node(game: Any, node: str, street: str | None) -> None:
-    """Raise ValueError, before the work, if --node or --report does not apply."""
-    if street:
-        check_street(game, node, street)
-    find_actions(game, node)
+def _check_node(arguments: Arguments, game: Any, node: str) -> None:
+    """Raise ValueError, before the work, if an option does not apply to --node."""
+    if arguments.report:
+        check_street(game, node, arguments.report)
+    num_first, num_cards = public_cards(game, node)
+    has_board = arguments.open and arguments.board
+    if arguments.write_ranges and num_cards > num_first and not has_board:
+        raise ValueError(
+            f"--write-ranges: ranges after '{node}' depend on the cards dealt since "
+            f"the start; save the spot (--save FILE), then use --open FILE and "
+            f"--board with all {num_cards} cards"
+        )
 
 
 def _chips(text: str) -> int:
@@ -215,7 +221,7 @@ def _open(arguments: Arguments, node: str) -> tuple[dict[str, Any], Any, Any]:
         )
     if arguments.board and arguments.report:
         raise ValueError("--board: a report is about all boards; remove --board")
-    _check_node(policy.game, node, arguments.report)
+    _check_node(arguments, policy.game, node)
     facts = {k: file.metadata.get(k) for k in ("algorithm", "iterations", "nash_conv")}
     more = "nash_conv_with_locks", "values", "regrets"
     facts |= {k: file.metadata[k] for k in more if k in file.metadata}
@@ -234,10 +240,10 @@ def _lead(policy: FormPolicy, report: dict[str, Any]) -> str:
     lead = (
         f"pot {values['pot']}, stacks {values['stack']}; ranges {values['ranges']}; "
         f"bets {values['bets']}; {rake}"
-        f"NashConv {number_text(report['nash_conv'], '.3g')}"
+        f"NashConv {_number_or_unknown(report['nash_conv'])}"
     )
     if "nash_conv_with_locks" in report:
-        lead += f" (with locks {number_text(report['nash_conv_with_locks'], '.3g')})"
+        lead += f" (with locks {_number_or_unknown(report['nash_conv_with_locks'])})"
     if "regrets" in report:
         first, second = (number_text(regret, ".3g") for regret in report["regrets"])
         lead += (
@@ -245,6 +251,11 @@ def _lead(policy: FormPolicy, report: dict[str, Any]) -> str:
             f"a best response would gain {first} (player 0) or {second} (player 1)"
         )
     return lead
+
+
+def _number_or_unknown(value: float | None) -> str:
+    """Return a number of a file, which may lack it, as text."""
+    return "unknown" if value is None else number_text(value, ".3g")
 
 
 def _report_runouts(

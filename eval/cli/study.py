@@ -92,8 +92,6 @@ def _run_study(
     study = STUDIES[arguments.name]
     start = time.perf_counter()
     print(f"{study.title}\n  sources: {', '.join(study.sources)}\n  {study.protocol}\n")
-    if study.explanation:
-        print(study.explanation)
     measured = list(_measure(study, arguments, executor))
     points = mean_points(measurement for _, measurement in measured)
     findings = study.findings(points, arguments.size)
@@ -151,11 +149,8 @@ def _print_table(points: Sequence[MeanPoint]) -> None:
 
 def _print_points(points: Sequence[MeanPoint], x_label: str) -> None:
     """Print means of all quantities, of long curves the last points."""
-    if (
-        points
-        and not x_label
-        and all(": " in p.series and p.seeds == 1 for p in points)
-    ):
+    named = all(": " in p.series and p.seeds == 1 for p in points)
+    if points and named and not x_label:
         _print_table(points)
         return
     by_series: dict[str, list[MeanPoint]] = {}

@@ -23,8 +23,9 @@ from spiel_cr.solvers.representation import PHANTOM, PUBLIC_TREE, SIMULATOR, TRE
 
 # Seconds of `_speed`'s loop on the reference machine, an Intel Xeon.
 _LOOP = 6e-3
-# Processor seconds for the number of histories.
-_COUNTING = 0.5
+# Processor seconds for the number of histories; and the number of passes through the
+# tree for the square root of it, which need not be known as well.
+_COUNTING, _FEW_PASSES = 0.5, 4
 # Seconds of work, in an estimate, above which it is printed.
 _LONG = 1.5
 
@@ -53,8 +54,8 @@ class _Costs(NamedTuple):
     openspiel: float = 0.0
 
 
-def _histories(opened: Opened) -> float:
-    return estimate.estimate_histories(opened.game, seconds=_COUNTING)
+def _histories(opened: Opened, **limits: int) -> float:
+    return estimate.estimate_histories(opened.game, seconds=_COUNTING, **limits)
 
 
 def _pairs(opened: Opened) -> float:
@@ -67,7 +68,8 @@ def _pairs(opened: Opened) -> float:
 _COSTS = {
     TREE: _Costs(1e-6, 0.29, 0.06, 1.5e-9, 2e-6, _histories, 1e-5, 5.5e-5),
     PUBLIC_TREE: _Costs(
-        *(5e-5, 1.4, 0.27, 2e-6, 4e-5), lambda opened: math.sqrt(_histories(opened))
+        *(5e-5, 1.4, 0.27, 2e-6, 4e-5),
+        lambda opened: math.sqrt(_histories(opened, rollouts=_FEW_PASSES)),
     ),
     PHANTOM: _Costs(2.2e-7, 0.5, 0.2, 2e-9, 7e-8, _pairs),
     SIMULATOR: _Costs(0.0, 0.0, 0.0, 0.0, 0.0, lambda _: 0.0),

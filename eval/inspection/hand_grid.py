@@ -17,6 +17,8 @@ import pyspiel
 from spiel_cr.policies.form_policy import FormPolicy
 from spiel_cr.policies.public_node_names import find_node, names_at, node_probabilities
 
+from ..table import families
+
 # Maximum number of boards that are shown together.
 MOST_BOARDS = 30
 _RANKS = "AKQJT98765432"
@@ -197,7 +199,7 @@ def title_of(game: pyspiel.Game) -> str:
     values = game.get_parameters()
     facts = [f"{name} {values[name]}" for name in ("pot", "stack") if name in values]
     facts = [with_suits(str(values["board"])), *facts] if "board" in values else facts
-    return ", ".join([game.get_type().long_name.removeprefix("Python "), *facts])
+    return ", ".join([families.title_of(game), *facts])
 
 
 def with_suits(cards: str) -> str:

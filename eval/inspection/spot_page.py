@@ -63,32 +63,37 @@ def spot_page(policy: FormPolicy, form: SequenceForm, lead: str) -> str:
     values = NodeValues(policy, form)
     reader: Any = policy.form.reader
     names = [
-        [reader.name(p, 0, s) for s in range(policy.form.num_private_states(p)[0])]
+        tuple(reader.name(p, 0, s) for s in range(policy.form.num_private_states(p)[0]))
         for p in range(2)
     ]
     hands = [[name.partition(" | ")[0] for name in part] for part in names]
     board = names[0][0].partition(" | ")[2]
-    combos = [reader.combos(p, 0).tolist() for p in range(2)]
-    nodes = []
-    for node in node_ids:
+    combos = [reader.combos(p, 0) for p in range(2)]
+    nodes = {}
+    # The same operators serve a player at several nodes, and are made once this way.
+    for node in sorted(node_ids, key=lambda x: (betting.player[x], betting.round[x])):
         node_answers = values.at(" ".join(map(str, betting.path(node))))
         player, round = node_answers.player, node_answers.round
         if round:
             hand = policy.form.ancestors(player, round, 0)
             orbits = reader.orbits(player, round)
-            node_answers = node_answers.by_hand(hand, orbits, len(hands[player]))
-        nodes.append(
-            {
-                "player": player,
-                "path": node_answers.path,
-                "street": round,
-                "actions": node_answers.actions,
-                "next": [place.get(c, -1) for c in finder.children(node).tolist()],
-                "combos": combos[player],
-                "numbers": _numbers(node_answers),
-            }
-        )
-    data = {"board": board, "hands": dict(enumerate(hands)), "nodes": nodes}
+            node_answers = node_answers.by_hand(
+                hand, orbits, names[player], combos[player]
+            )
+        nodes[node] = {
+            "player": player,
+            "path": node_answers.path,
+            "street": round,
+            "actions": node_answers.actions,
+            "next": [place.get(c, -1) for c in finder.children(node).tolist()],
+            "combos": node_answers.combos.tolist(),
+            "numbers": _numbers(node_answers),
+        }
+    data = {
+        "board": board,
+        "hands": dict(enumerate(hands)),
+        "nodes": [nodes[node] for node in node_ids],
+    }
     title = f"Spot on {board}" if board else str(policy.game.get_type().long_name)
     return strategy_page(__file__, title, lead, data)
 

@@ -108,17 +108,15 @@ def linear_rate(
       steps: Number of steps between measurements.
       most: Number of measurements; fewer if NashConv falls below 1e-10.
     """
-    solver = make_solver(
-        spiel_cr.build_tree(game).sequence_form, config=find(algorithm).config
-    )
+    form, name = spiel_cr.build_tree(game).sequence_form, f"{algorithm}, {game}"
+    solver = make_solver(form, config=find(algorithm).config)
     curve: list[tuple[int, float]] = []
     while len(curve) < scaled(size, most, 3) and (not curve or curve[-1][1] > 1e-10):
         solver.run(steps)
         curve.append((solver.iterations, solver.nash_conv()))
-        yield Measurement(f"{algorithm}, {game}", curve[-1][1], solver.iterations)
+        yield Measurement(name, curve[-1][1], solver.iterations)
     counts, values = np.array(curve).T
     logs = -np.log10(values)
-    name = f"{algorithm}, {game}"
     yield Measurement(f"linearity of {name}", np.corrcoef(counts, logs)[0, 1])
     yield Measurement(f"decades of {name}", float(logs[-1] - logs[0]))
 
@@ -292,11 +290,8 @@ def responses(
     responses = [spiel_cr.best_response(game, policy, p, config) for p in range(2)]
     value = sum(response.value for response in responses)
     error = sum(response.half_width or 0.0 for response in responses)
-    if unit is None:
-        name = f"{method} against {policy}, {game}"
-        total = spiel_cr.nash_conv(game, policy)
-    else:
-        name, total = f"{method} against {policy}", 2 * unit
+    name = f"{method} against {policy}" + ("" if unit else f", {game}")
+    total = 2 * unit if unit else spiel_cr.nash_conv(game, policy)
     yield Measurement(name, value / total, error=error / total)
 
 
@@ -307,10 +302,9 @@ def memory(size: float, seed: int, *, game: str) -> Iterator[Measurement]:
     """
     represented = public_tree_game(game)
     lp = gameshrink.lp_size(represented)
-    infosets = lp.rows
     kronecker = public_tree_footprint.game_bytes(represented)
-    yield Measurement("Kronecker products (MB)", kronecker / 1e6, infosets)
-    yield Measurement("linear program (MB)", 12 * lp.nonzeros / 1e6, infosets)
+    yield Measurement("Kronecker products (MB)", kronecker / 1e6, lp.rows)
+    yield Measurement("linear program (MB)", 12 * lp.nonzeros / 1e6, lp.rows)
 
 
 def push_fold(

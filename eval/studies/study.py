@@ -163,7 +163,8 @@ class Study:
       title: One line of help.
       sources: Names of the sources, with their keys in the bibliography; an empty key
         if they have no entry there.
-      protocol: The published experiment, and ours as far as it differs.
+      protocol: The published experiment, and ours as far as it differs, or an
+        introduction for learners.
       published: Published claim in one line, for the page *Reproductions*.
       finding: Template of our finding for that page: "{name@x}" is the mean of a
         quantity at a budget, and "{name}" that at the largest one.
@@ -178,7 +179,6 @@ class Study:
       x_label: Unit of budgets, for plots.
       y_label: Unit of measurements, for plots.
       linear: Whether the axes of plots are linear; otherwise logarithmic.
-      explanation: Introduction for learners, printed before the numbers.
       small: Share of the full size at which the study takes less than a minute.
       reason: Reason why the study is not comparable.
     """
@@ -196,7 +196,6 @@ class Study:
     x_label: str = ""
     y_label: str = "NashConv"
     linear: bool = False
-    explanation: str = ""
     small: float = 0.1
     reason: str = ""
 

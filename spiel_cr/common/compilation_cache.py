@@ -1,4 +1,4 @@
-"""Compiled functions of JAX: a cache in files, and messages about compilations."""
+"""Compiled functions: a cache in files, and messages about compilations."""
 
 import contextlib
 import functools
@@ -9,8 +9,9 @@ import os
 import platform
 import threading
 import zlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import jax
 from absl import logging
@@ -128,6 +129,26 @@ def _prepared(named: str) -> Path | None:
 
 
 _prepared_once = functools.cache(_prepared)
+
+
+def numba_jit(function: Callable[..., Any]) -> Any:
+    """Compile a function of arrays and numbers by numba when it is first called.
+
+    Its machine code is kept in the folder of `caching`, unless the user has set numba's
+    variable NUMBA_CACHE_DIR. If JAX has another folder, numba's default applies.
+    """
+    import numba  # An optional dependency, and slow to import.
+
+    settings: Any = numba.config
+    named, users = os.environ.get(VARIABLE, ""), settings.CACHE_DIR
+    folder = None if users else _prepared_once(named)
+    # numba reads its folder when a function is declared.
+    settings.CACHE_DIR = users if folder is None else str(folder / "numba")
+    try:
+        is_kept = bool(users) or named != "off"
+        return numba.njit(nogil=True, error_model="numpy", cache=is_kept)(function)
+    finally:
+        settings.CACHE_DIR = users
 
 
 def is_marked(values: tuple[object, ...]) -> bool:

@@ -30,7 +30,6 @@ from spiel_cr.games.phantom.abrupt import abrupt_game
 from spiel_cr.games.phantom.game import PhantomGame
 from spiel_cr.games.phantom.phantom_rules import estimate_phantom_worlds, phantom_rules
 from spiel_cr.games.public_tree import public_tree_footprint as footprint
-from spiel_cr.games.public_tree.declaration.public_tree_rules import declares
 from spiel_cr.games.public_tree.public_tree_loading import declared, public_tree_game
 from spiel_cr.games.sequence_form.layout import SequenceForm
 from spiel_cr.games.tree.tree import GameTree
@@ -40,10 +39,13 @@ from spiel_cr.players.player_specs import PlayerLike, as_policy_source, read_pla
 from spiel_cr.players.player_strings import PlayerSpec
 from spiel_cr.policies.behaviour_files import form_policy
 from spiel_cr.policies.best_responses import value_bounds
+from spiel_cr.policies.canonical_policy import CanonicalPolicy
 from spiel_cr.policies.form_policy import FormPolicy
 from spiel_cr.policies.policy_adapters import probe
 from spiel_cr.policies.queries import normalised, query, rules_for
 from spiel_cr.policies.result import Result
+from spiel_cr.solvers.cfr import board_solver
+from spiel_cr.solvers.cfr.board_values import with_values
 from spiel_cr.solvers.locks import Locks, lock
 from spiel_cr.solvers.representation import (
     PHANTOM,
@@ -400,12 +402,19 @@ def _query_private_states(
     None if the game declares no public-tree form, or is too large to query the policy
     state by state.
     """
-    if opened.rules is None or not declares(opened.rules):
+    if opened.rules is None or not declared(opened):
         return None
-    at_once = rules_for(opened.game, policy) is not None
-    if not (at_once or getattr(policy, "is_foreign", False)):
+    inner = policy.policy if isinstance(policy, CanonicalPolicy) else policy
+    at_once = getattr(inner, "by_legal_actions", False)
+    at_once = at_once or rules_for(opened.game, inner) is not None
+    if not (at_once or getattr(inner, "is_foreign", False)):
         return None
-    form = public_tree_game(opened, progress=progress, memory_limit=memory_limit)
+    try:
+        form = public_tree_game(opened, progress=progress, memory_limit=memory_limit)
+    except GameTooLargeError:
+        raise
+    except ValueError:  # the game cannot be declared with these parameters
+        return None
     if not at_once and sum(map(len, form.decisions)) > _MOST_QUERIED:
         return None
     return FormPolicy(form, query(form, policy, progress=progress))
@@ -430,19 +439,24 @@ def _on_public_tree(
     if not same_game(policy.game, target.game):
         policy = _moved(policy, target.game, memory_limit)
     form = policy.form
-    sizes = [footprint.size_of(form, player) for player in range(2)]
-    need = footprint.peak_bytes(form, np.float32)
-    need += 8 * _VECTORS * sum(size.sequences for size in sizes)
+    sequences = sum(footprint.size_of(form, player).sequences for player in range(2))
+    dtype = policy.behaviour[0].dtype
+    if board_solver.is_installed() and board_solver.suits(form):
+        need = footprint.board_bytes(form, dtype) + dtype.itemsize * sequences
+    else:
+        need = footprint.peak_bytes(form, np.float32) + 8 * _VECTORS * sequences
     purpose = f"a best response on the public-tree form of {policy.game}"
     remedy = "choose ismcts, lbr or learned"
     memory.check_need(purpose, need, memory_limit, remedy)
-    sequence_form = form.sequence_form
-    first, second = (
-        normalised(decisions.num_actions, behaviour)
-        for decisions, behaviour in zip(
-            sequence_form.decisions, policy.behaviour, strict=True
+    sequence_form = with_values(form, form.sequence_form, dtype)
+    first, second = policy.behaviour
+    if sequence_form.evaluator is None:
+        first, second = (
+            normalised(decisions.num_actions, behaviour)
+            for decisions, behaviour in zip(
+                sequence_form.decisions, policy.behaviour, strict=True
+            )
         )
-    )
     return target._replace(
         policy=policy,
         form=form,

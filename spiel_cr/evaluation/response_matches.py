@@ -18,8 +18,13 @@ from spiel_cr.evaluation.responses.learned_response import (
     learn_response,
 )
 from spiel_cr.evaluation.responses.local_best_response import LBRBot
-from spiel_cr.evaluation.responses.state_responder import BeliefRecord, StateResponder
-from spiel_cr.evaluation.result import ResponseValue, in_player_order, mean_of_matches
+from spiel_cr.evaluation.responses.state_responder import StateResponder
+from spiel_cr.evaluation.result import (
+    BeliefRecord,
+    ResponseValue,
+    in_player_order,
+    mean_of_matches,
+)
 from spiel_cr.games.opening.game_checks import payoff_offset, utility_bounds
 from spiel_cr.games.sequence_form.layout import SequenceForm
 from spiel_cr.policies import best_responses

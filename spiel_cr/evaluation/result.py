@@ -12,8 +12,7 @@ from open_spiel.python import policy as openspiel_policy
 
 from spiel_cr.common import atomic
 from spiel_cr.common.statistics import mean_and_half_width
-from spiel_cr.evaluation.responses.state_responder import BeliefRecord
-from spiel_cr.solvers.mccfr.table.table_policy import as_table
+from spiel_cr.policies.beliefs.state_posterior import StatePosterior
 
 # Confidence of `at_least`: one side of a 95% interval.
 LEVEL = 0.975
@@ -24,6 +23,67 @@ _ROUNDING = 1e-12
 
 # A response: a policy, or a bot that searches during matches.
 Response: TypeAlias = openspiel_policy.Policy | pyspiel.Bot
+
+
+@dataclasses.dataclass
+class BeliefRecord:
+    """Statistics of a bot's beliefs since the bot was made.
+
+    Attributes:
+      decisions: Number of decisions at which the bot looked ahead.
+      approximate: Number of decisions with an approximate belief.
+      empty: Number of decisions without a particle that fits; moves are random there.
+      effective_sizes: Sum of the effective sample sizes of approximate beliefs that are
+        not empty.
+      least_effective_size: Smallest of these sizes; None if all beliefs were exact or
+        empty.
+    """
+
+    decisions: int = 0
+    approximate: int = 0
+    empty: int = 0
+    effective_sizes: float = 0.0
+    least_effective_size: float | None = None
+
+    @property
+    def mean_effective_size(self) -> float | None:
+        """Mean size of approximate, nonempty beliefs; None if there are none."""
+        count = self.approximate - self.empty
+        return self.effective_sizes / count if count else None
+
+    def report(self) -> dict[str, Any]:
+        """Return the statistics as a JSON-serialisable dict."""
+        return {
+            "decisions": self.decisions,
+            "approximate": self.approximate,
+            "empty": self.empty,
+            "mean_effective_size": self.mean_effective_size,
+            "least_effective_size": self.least_effective_size,
+        }
+
+    def plus(self, other: "BeliefRecord") -> "BeliefRecord":
+        """Return the combined statistics."""
+        least = (self.least_effective_size, other.least_effective_size)
+        return BeliefRecord(
+            self.decisions + other.decisions,
+            self.approximate + other.approximate,
+            self.empty + other.empty,
+            self.effective_sizes + other.effective_sizes,
+            min((size for size in least if size is not None), default=None),
+        )
+
+    def add(self, belief: StatePosterior) -> None:
+        """Add the belief of a decision."""
+        self.decisions += 1
+        if not len(belief.states):
+            self.approximate += 1
+            self.empty += 1
+        elif belief.approximate:
+            size = belief.effective_size
+            self.approximate += 1
+            self.effective_sizes += size
+            least = self.least_effective_size
+            self.least_effective_size = size if least is None else min(least, size)
 
 
 class ResponseValue(NamedTuple):
@@ -243,6 +303,9 @@ class Evaluation:
           The files. Exact responses are OpenSpiel policies and have no file; nor have
           bots that search during matches.
         """
+        # Evaluations of other methods need no tables, whose modules import solvers.
+        from spiel_cr.solvers.mccfr.table.table_policy import as_table
+
         path = pathlib.Path(folder)
         path.mkdir(parents=True, exist_ok=True)
         files = []

@@ -20,6 +20,8 @@ from open_spiel.python.policy import Policy, UniformRandomPolicy
 from spiel_cr.common.checks import check_iterations
 from spiel_cr.common.parameters import Parameters, parse, table_of
 from spiel_cr.games.opening.opened import Openable, open_game
+from spiel_cr.games.public_tree.game import PublicTreeGame
+from spiel_cr.games.public_tree.public_tree_loading import public_tree_game
 from spiel_cr.games.tree.tree_builder import as_tree
 from spiel_cr.players import bots, lookahead_bot, plugin_players
 from spiel_cr.players.agent_bot import AgentBot
@@ -29,6 +31,7 @@ from spiel_cr.players.fixed_policies import FIXED_POLICIES, FixedPolicy
 from spiel_cr.players.honest_policy import HonestPolicy
 from spiel_cr.players.search_bot import SearchBot, SearchBotConfig
 from spiel_cr.policies.bot_policies import BotPolicy
+from spiel_cr.policies.canonical_policy import CanonicalPolicy
 from spiel_cr.resolving.continual import need_of
 from spiel_cr.resolving.lookahead.lookahead_config import LookaheadConfig
 from spiel_cr.resolving.resolving_config import ResolvingConfig
@@ -255,6 +258,18 @@ def _honest(text: str, values: dict[str, Any]) -> PlayerSpec:
     )
 
 
+def _canonical(text: str, values: dict[str, Any]) -> PlayerSpec:
+    if "policy" not in values:
+        raise ValueError(f"{text!r} needs a policy; write canonical(policy=FILE.npz)")
+    inner = read_string(values["policy"])
+
+    def make(game: Any, seed: int) -> Policy:
+        form = game if isinstance(game, PublicTreeGame) else public_tree_game(game)
+        return CanonicalPolicy(inner.policy(form.game, seed), form)
+
+    return policy_spec(text, make)
+
+
 def _uniform(text: str, values: dict[str, Any]) -> PlayerSpec:
     return policy_spec(
         text, lambda game, seed: UniformRandomPolicy(open_game(game).game)
@@ -307,6 +322,11 @@ PLAYERS: dict[str, _Kind] = {
         "poker: calls if it wins half of its rollouts, otherwise folds",
     ),
     "deep": _Kind(_file, {"path": str}, "plays networks from a file"),
+    "canonical": _Kind(
+        _canonical,
+        {"policy": str},
+        "plays a policy with suits exchanged such that equivalent deals are the same",
+    ),
     "uniform": _Kind(_uniform, {}, "plays all actions alike"),
     "process": _Kind(
         _agent,

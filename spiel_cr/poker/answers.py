@@ -18,17 +18,18 @@ from spiel_cr.policies.best_responses import action_values
 from spiel_cr.policies.conversions import reach_from_behaviour
 from spiel_cr.policies.form_policy import FormPolicy
 from spiel_cr.policies.public_node_names import find_node, names_at, node_probabilities
+from spiel_cr.solvers.cfr.board_values import with_values
 
 
 class HandAnswers(NamedTuple):
-    """The hands of the player who acts at a public node; H private states, A actions.
+    """The hands of the player that acts at a public node; H private states, A actions.
 
     Hands that are equal up to suits are one private state, which is named by one of
     them.
 
     Attributes:
       path: Names of the players' actions that lead to the node.
-      player: Player who acts at the node.
+      player: Player that acts at the node.
       round: Round of the node, from 0.
       actions: Names of the legal actions.
       names: Name of each private state: the hand and, after a bar, the board.
@@ -64,20 +65,25 @@ class HandAnswers(NamedTuple):
         return np.tensordot(share, np.where(np.isnan(values), 0, values), 1)
 
     def by_hand(
-        self, hand: np.ndarray, orbits: np.ndarray, count: int
+        self,
+        hand: np.ndarray,
+        orbits: np.ndarray,
+        names: tuple[str, ...],
+        combos: np.ndarray,
     ) -> "HandAnswers":
         """Return the means over the cards that have been dealt since the first street.
 
         Args:
           hand: Private state of the first street behind each private state, int [H].
           orbits: Number of boards that the board of each private state represents.
-          count: Number of private states of the first street.
+          names: Name of each of the H' private states of the first street.
+          combos: Number of hands of each private state of the first street, int [H'].
 
         Returns:
-          Numbers of each hand, weighted by the probability of reaching the node with
-          it on each board; NaN if it never does. `names` and `combos` are unchanged.
+          Numbers of each hand of the first street, weighted by the probability of
+          reaching the node with it on each board; NaN if it never does.
         """
-        orbits = orbits * self.combos
+        orbits, count = orbits * self.combos, len(names)
         with np.errstate(invalid="ignore", divide="ignore"):
 
             def mean(values: np.ndarray, weights: np.ndarray) -> np.ndarray:
@@ -89,6 +95,8 @@ class HandAnswers(NamedTuple):
                 return means
 
             return self._replace(
+                names=names,
+                combos=combos,
                 weight=mean(self.weight, orbits),
                 likelihood=np.bincount(hand, self.likelihood, count),
                 equity=mean(self.equity, self.likelihood),
@@ -190,8 +198,12 @@ class NodeValues:
     def __init__(self, policy: FormPolicy, form: SequenceForm | None = None) -> None:
         """Use a policy of a hold'em game; `form` is as in `answers`."""
         self._policy, self._game = policy, policy.form
-        self._form = form or policy.form.sequence_form
+        self._form = with_values(
+            self._game, form or self._game.sequence_form, policy.behaviour[0].dtype
+        )
         self._values = functools.cache(self._player_values)
+        # Values on boards, by player and first sequence of a decision.
+        self._on_boards: dict[tuple[int, int], np.ndarray] = {}
         self._names = functools.cache(self._state_names)
         # Two operators, of folds and showdowns: they may have hundreds of megabytes.
         self._operator = functools.lru_cache(maxsize=2)(self._make_operator)
@@ -205,17 +217,11 @@ class NodeValues:
         strategy_at = functools.partial(node_probabilities, policy)
         reach = [game.reach_at(p, number, strategy_at) for p in range(2)]
         seen, margin = self._pairs_and_margins(player, round, reach[1 - player])
-        actions, values = self._values(player)
-        decisions = game.public_decisions[player]
-        j = decisions.place(number)
-        values = values[decisions.first_infoset[j] : decisions.first_infoset[j + 1]]
+        played = node_probabilities(policy, number).astype(np.float64)
         with np.errstate(invalid="ignore", divide="ignore"):
             equity = np.where(seen > 0, (1 + margin / seen) / 2, np.nan)
-            ev = np.where(seen > 0, values / seen, np.nan)
-            action_ev = (
-                decisions.block(actions, number)
-                / np.where(seen > 0, seen, np.nan)[:, None]
-            )
+            values = self._action_values(player, number)
+            action_ev = values / np.where(seen > 0, seen, np.nan)[:, None]
         reader: Any = game.reader
         return HandAnswers(
             path,
@@ -227,17 +233,30 @@ class NodeValues:
             reader.range_weights(player, round) * reach[player],
             seen * reach[player],
             equity,
-            ev,
-            node_probabilities(policy, number).astype(np.float64),
+            (played * action_ev).sum(axis=1),
+            played,
             action_ev,
         )
 
-    def _player_values(self, player: int) -> tuple[np.ndarray, np.ndarray]:
-        """Return the values of a player's actions and infosets; see `action_values`."""
+    def _action_values(self, player: int, node: int) -> np.ndarray:
+        """Return counterfactual values of a player's actions at a node, [H, A]."""
+        decisions, boards = self._game.public_decisions[player], self._form.evaluator
+        if boards is None:
+            values: np.ndarray = decisions.block(self._values(player), node)
+            return values
+        first = int(decisions.first_sequence[decisions.place(node)])
+        if (player, first) not in self._on_boards:
+            behaviour: Any = self._policy.behaviour
+            found = boards.action_values(behaviour, player, first)
+            self._on_boards |= {(player, first): part for first, part in found.items()}
+        return self._on_boards[player, first]
+
+    def _player_values(self, player: int) -> np.ndarray:
+        """Return counterfactual values of a player's actions; see `action_values`."""
         form, behaviour = self._form, self._policy.behaviour
         other = 1 - player
         reach = reach_from_behaviour(form.decisions[other], behaviour[other])
-        return action_values(form, player, reach, behaviour[player])
+        return action_values(form, player, reach, behaviour[player])[0]
 
     def _state_names(self, player: int, round: int) -> tuple[str, ...]:
         """Return the names of all private states of a player in a round."""
@@ -259,26 +278,34 @@ class NodeValues:
           opponent are both dealt and reach the node, and that of winning the showdown
           minus that of losing.
         """
-        game, sums = self._game, []
+        game, sums, matrix = self._game, [], self._next_showdown(round)
+        behind = [game.ancestors(p, matrix.round, round) for p in range(2)]
+        reach = other_reach[behind[1 - player]]
         for showdown in (False, True):
-            product, showdown_round = self._operator(player, round, showdown)
-            behind = [game.ancestors(p, showdown_round, round) for p in range(2)]
-            with caching(), jax.enable_x64(True):
-                reach = jnp.asarray(other_reach[behind[1 - player]])[None]
-                values = np.asarray(product.apply(reach))[0]
-            # The payoff of a fold is signed as player 1's loss.
-            sign = 1 if showdown or player == 0 else -1
+            values = self._product(matrix, player, reach, showdown)
             size = game.num_private_states(player)[round]
-            sums.append(sign * np.bincount(behind[player], values, minlength=size))
+            sums.append(np.bincount(behind[player], values, minlength=size))
         return sums
 
-    def _make_operator(
-        self, player: int, round: int, showdown: bool
-    ) -> tuple[MatrixOperator, int]:
-        """Return the operator of the next showdown after a round, and its round.
+    def _product(
+        self, matrix: HandMatrix, player: int, reach: np.ndarray, showdown: bool
+    ) -> np.ndarray:
+        """Return the sums of `_pairs_and_margins` by private state of the showdown."""
+        if (boards := self._form.evaluator) is not None:
+            return boards.matrix_values(player, matrix.round, reach, showdown=showdown)
+        operator = self._operator(matrix.round, player, showdown)
+        with caching(), jax.enable_x64(True):
+            values = np.asarray(operator.apply(jnp.asarray(reach)[None]))[0]
+        # The payoff of a fold is signed as player 1's loss.
+        return values if showdown or player == 0 else -values
 
-        The payoff matrix of the showdown includes the cards to come.
-        """
+    def _make_operator(self, round: int, player: int, showdown: bool) -> MatrixOperator:
+        """Return the operator of the next showdown from a round on, or of folds."""
+        matrix = dataclasses.replace(self._next_showdown(round), showdown=showdown)
+        return make_operator(matrix, player)
+
+    def _next_showdown(self, round: int) -> HandMatrix:
+        """Return the matrix of the next showdown, which includes the cards to come."""
         matrices: list[HandMatrix] = []
         if hasattr(self._game.reader, "range_weights"):
             matrices = [
@@ -293,6 +320,4 @@ class NodeValues:
                 f"{self._game.game}: its private states are not hands of cards, so "
                 f"they have no equity; use a policy of a spot or another hold'em game"
             )
-        matrix = min(matrices, key=lambda k: k.round)
-        operator = make_operator(dataclasses.replace(matrix, showdown=showdown), player)
-        return operator, matrix.round
+        return min(matrices, key=lambda k: k.round)

@@ -27,7 +27,7 @@ def runout_report(
 
     Returns:
       For each card, in the order of the deck: "card", its "probability" at the node,
-      "equity" and "ev" of the player who acts (as in `HandAnswers`), and the
+      "equity" and "ev" of the player that acts (as in `HandAnswers`), and the
       probability of each action by its name. Numbers are NaN if the policy never leads
       to the node with the card.
 
@@ -63,21 +63,27 @@ def runout_report(
 def check_street(game: pyspiel.Game, node: str, street: str) -> None:
     """Raise ValueError if no card of a street is dealt before a node of a spot."""
     place = STREETS[check_choice(street, "report", STREETS)]
-    actions, path = find_actions(game, node)
+    _, path = find_actions(game, node)
+    num_first, num_cards = public_cards(game, node)
+    if not num_first <= place < num_cards:
+        raise ValueError(
+            f"report={street!r}: no {street} is dealt before the decision after "
+            f"{' '.join(path) or 'the deal'}; choose a node after the {street}, such "
+            f"as 'check check'"
+        )
+
+
+def public_cards(game: pyspiel.Game, node: str) -> tuple[int, int]:
+    """Return the number of public cards at the start of a spot, and at a node."""
     state = after_deals(game.new_initial_state())
-    for action in actions:
+    for action in find_actions(game, node)[0]:
         state.apply_action(action)
         after_deals(state)
     chance = pyspiel.PlayerId.CHANCE
     deals = sum(step.player == chance for step in state.full_history())
     num_first = len(game.get_parameters()["board"].replace(" ", "")) // 2
     # The first two deals are the players' hands.
-    if not num_first <= place < num_first + deals - 2:
-        raise ValueError(
-            f"report={street!r}: no {street} is dealt before the decision after "
-            f"{' '.join(path) or 'the deal'}; choose a node after the {street}, such "
-            f"as 'check check'"
-        )
+    return num_first, num_first + deals - 2
 
 
 def _rank(card: str) -> int:

@@ -24,7 +24,7 @@ def spot(
     """Return a flop, turn or river between two players as an OpenSpiel game.
 
     The game supports the public-tree form. Payoffs are net chips, and half of the pot
-    belongs to each player at the start: a player who folds immediately loses half the
+    belongs to each player at the start: a player that folds immediately loses half the
     pot.
 
     Args:
@@ -32,7 +32,7 @@ def spot(
       pot: Number of chips in the middle.
       stack: Number of chips that each player has behind. If you give two numbers, both
         players play the smaller one.
-      ranges: Ranges of player 0, who is out of position, and of player 1, such as
+      ranges: Ranges of player 0, which is out of position, and of player 1, such as
         "QQ+,AKs,A5s:0.5". A part is a pair, two ranks (suited: s, offsuit: o), either
         of these with a plus, a span such as "JTs-87s", two cards, or "random". An
         optional weight from 0 to 1 follows a colon, or one in percent surrounds several
@@ -44,7 +44,7 @@ def spot(
         "50%,allin; raises 2.5x; river oop none; cap 4; force 15%" (at most four bets
         and raises on a street; bets that leave at most 15% of the pot behind become
         all-in).
-      first: Player who acts first on the first street: "oop", or "ip" after oop's
+      first: Player that acts first on the first street: "oop", or "ip" after oop's
         check.
       rake: Share of the pot and cap in chips, such as "5%,3", which the winner pays at
         showdowns and after folds; empty: no rake. With a rake the game is not zero-sum:

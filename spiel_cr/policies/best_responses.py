@@ -264,6 +264,9 @@ def value_bounds(
       zero-sum, the first number is player 0's utility minus player 1's gain from a best
       response, so that the distances from that utility are both players' gains.
     """
+    if form.evaluator is not None:
+        first, second = form.evaluator.best_values(behaviour, form.locks)
+        return -second, first
     values = []
     _trim(form)
     with caching(), jax.enable_x64(True):
@@ -281,6 +284,9 @@ def behaviour_value(
     player: int = 0,
 ) -> float:
     """Compute a player's expected utility; for the arguments see `value_bounds`."""
+    if form.evaluator is not None:
+        value = form.evaluator.expected_value(behaviour)
+        return -value if player else value
     with caching(), jax.enable_x64(True):
         reach = [_reach(form, p, behaviour[p]) for p in range(2)]
         _trim(form)

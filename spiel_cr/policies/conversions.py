@@ -17,6 +17,7 @@ from open_spiel.python import policy as openspiel_policy
 
 from spiel_cr.games.game_form import GameForm
 from spiel_cr.games.histories import states_at
+from spiel_cr.games.public_tree.public_nodes import PublicDecisions
 from spiel_cr.games.sequence_form.decisions import Decisions
 from spiel_cr.games.tree.tree import GameTree, Infosets
 from spiel_cr.policies.turns import turn_based_state
@@ -250,8 +251,11 @@ def check_behaviour(
         an infoset, which the message names, are negative or not finite, or do not sum
         to 1.
     """
-    decisions, name = form.decisions[player], f"behaviour of player {player}"
-    count, numbers = decisions.num_sequences, np.asarray(behaviour)
+    name, numbers = f"behaviour of player {player}", np.asarray(behaviour)
+    # Only one of them is necessary; the second one takes more memory.
+    public = getattr(form, "public_decisions", None)
+    decisions = public[player] if public else form.decisions[player]
+    count = decisions.num_sequences
     if numbers.shape != (count,) or numbers.dtype.kind not in _NUMBERS:
         raise ValueError(
             f"{name} has shape {numbers.shape} and dtype {numbers.dtype}; {form.game} "
@@ -265,9 +269,7 @@ def check_behaviour(
             f"must be [1.0]"
         )
     least = -tolerance if least is None else least
-    ends = np.append(decisions.first_sequence, count)
-    for begin in range(0, len(decisions), _CHUNK):
-        starts = ends[begin : begin + _CHUNK + 1]
+    for begin, starts in _chunks_of(decisions):
         played = numbers[starts[0] : starts[-1]]
         place = _invalid_infoset(played, starts[:-1] - starts[0], tolerance, least)
         if place is not None:
@@ -279,6 +281,23 @@ def check_behaviour(
             )
     # A linear program's zeros may be slightly negative.
     return numbers if least >= 0 or (numbers >= 0).all() else np.maximum(numbers, 0)
+
+
+def _chunks_of(
+    decisions: Decisions | PublicDecisions,
+) -> Iterator[tuple[int, np.ndarray]]:
+    """Yield the first infoset and the first sequences of some infosets, and their end.
+
+    The sequences of each chunk are contiguous.
+    """
+    if isinstance(decisions, Decisions):
+        ends = np.append(decisions.first_sequence, decisions.num_sequences)
+        for begin in range(0, len(decisions), _CHUNK):
+            yield begin, ends[begin : begin + _CHUNK + 1]
+        return
+    for j, count in enumerate(decisions.num_actions.tolist()):
+        first, end = decisions.first_sequence[j : j + 2].tolist()
+        yield int(decisions.first_infoset[j]), np.arange(first, end + 1, count)
 
 
 def _invalid_infoset(

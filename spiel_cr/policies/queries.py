@@ -18,6 +18,7 @@ import numpy as np
 import pyspiel
 from open_spiel.python import policy as openspiel_policy
 
+from spiel_cr.common.arrays import ranges
 from spiel_cr.common.checks import check_choice
 from spiel_cr.common.errors import (
     GameTooLargeError,
@@ -37,6 +38,7 @@ from spiel_cr.games.public_tree.game import PublicTreeGame
 from spiel_cr.games.query_batch import QueryBatch
 from spiel_cr.games.tree import tree_queries
 from spiel_cr.games.tree.tree import GameTree
+from spiel_cr.policies.canonical_policy import CanonicalPolicy
 from spiel_cr.policies.conversions import SUM_TOLERANCE, Behaviours
 
 # How thoroughly `query` checks that answers depend on the infoset alone.
@@ -128,6 +130,11 @@ def query_player(
     check_choice(check, "check", get_args(Check))
     policy = member(policy, player)
     queries = _QUERIES[type(form)]
+    options: dict[str, Any] = {"full": check == "full"}
+    if isinstance(form, PublicTreeGame):
+        is_canonical = isinstance(policy, CanonicalPolicy)
+        options["merged"] = is_canonical or getattr(policy, "by_legal_actions", False)
+        policy = policy.policy if is_canonical else policy
     counts = form.decisions[player].num_actions
     if type(policy) is openspiel_policy.UniformRandomPolicy:
         return np.append(1.0, np.repeat(1.0 / counts, counts))
@@ -138,7 +145,7 @@ def query_player(
     random = np.random.default_rng(seed) if repeats else None
     answered = 0
     with progress_bar(total=len(counts), desc="infosets", progress=progress) as bar:
-        for batch in queries.queries(form, player, random, full=check == "full"):
+        for batch in queries.queries(form, player, random, **options):
             states = functools.partial(_timed, batch, deadline, bar)
             timed = dataclasses.replace(batch, states=states)
             answers = query_batch(policy, timed, fill=fill)
@@ -252,6 +259,8 @@ def query_batch(
 def _answers(policy: openspiel_policy.Policy, batch: QueryBatch) -> np.ndarray:
     """Return the policy's unchecked answers, float64 [m]."""
     policy = member(policy, batch.player)
+    if getattr(policy, "by_legal_actions", False):
+        return _answers_by_legal_actions(policy, batch)
     if batch.rows is not None and answers_rows(policy, batch.rules):
         assert batch.rules is not None
         try:
@@ -275,6 +284,22 @@ def _answers(policy: openspiel_policy.Policy, batch: QueryBatch) -> np.ndarray:
         answers[begin : begin + count] = played if is_number else np.nan
         begin += count
     return answers
+
+
+def _answers_by_legal_actions(
+    policy: openspiel_policy.Policy, batch: QueryBatch
+) -> np.ndarray:
+    """Return the answers of a policy that depends on the legal actions alone."""
+    column = ranges(np.zeros(len(batch), np.int64), batch.num_actions)
+    legal = np.full((len(batch), int(batch.num_actions.max(initial=0))), -1)
+    legal[batch.owner, column] = batch.actions
+    _, first, same = np.unique(legal, axis=0, return_index=True, return_inverse=True)
+    answers = np.zeros((len(first), legal.shape[1]))
+    for number, place in enumerate(first.tolist()):
+        played = policy.action_probabilities(batch.state(place), batch.player)
+        actions = legal[place][legal[place] >= 0].tolist()
+        answers[number, : len(actions)] = [played.get(a, 0.0) for a in actions]
+    return answers[same.reshape(-1)[batch.owner], column]
 
 
 def _compare(

@@ -156,7 +156,7 @@ class Result:
       average: Average strategy: probability of each sequence's last action, float64 [S]
         of each player; in the public-tree form in the data type of the solve.
       current: Action probabilities of the last iterate, as in `average`; None for
-        resolving and "lp".
+        resolving and "lp", and for hold'em with more than 5 million sequences.
       seconds: Time spent on iterations.
       compile_seconds: Time spent on tracing and compiling JAX functions.
       build_seconds: Time spent on building the represented game.

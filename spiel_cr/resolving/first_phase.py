@@ -21,7 +21,6 @@ import dataclasses
 import os
 from collections import defaultdict
 from collections.abc import Sequence
-from typing import TypeAlias
 
 import numpy as np
 
@@ -44,20 +43,19 @@ from spiel_cr.resolving.leaves.continuations import Strategies, blueprint_behavi
 from spiel_cr.solvers.policy_files import load_policy
 
 CHECK_DOWN = "check-down"
-# Play of both players in the later rounds: "check-down", "uniform", the path of a
-# policy file, a policy, or action probabilities by sequence.
-LaterPlay: TypeAlias = Strategies
 
 
 def early_rounds(
-    game: PublicTreeGame, rounds: int, later: LaterPlay = CHECK_DOWN
+    game: PublicTreeGame, rounds: int, later: Strategies = CHECK_DOWN
 ) -> PublicTreeGame:
     """Build the game that ends with its first rounds.
 
     Args:
       game: Game of several rounds.
       rounds: Number of early rounds, at least 1 and less than the game has.
-      later: Play of both players in the later rounds, which determines the payoffs.
+      later: Play of both players in the later rounds, which determines the payoffs:
+        "check-down", "uniform", the path of a policy file, a policy, or action
+        probabilities by sequence.
         "check-down": nobody bets, as in GS1. "uniform": all actions are equally likely.
         The path of a policy file, a policy, or action probabilities of each player by
         logical sequence of `game`, float [S]: as in GS2.
@@ -107,7 +105,7 @@ def early_rounds(
 def with_later_rounds(
     game: PublicTreeGame,
     behaviour: Sequence[np.ndarray],
-    later: LaterPlay = CHECK_DOWN,
+    later: Strategies = CHECK_DOWN,
 ) -> tuple[np.ndarray, np.ndarray]:
     """Map strategies of the early rounds to the complete game.
 
@@ -139,7 +137,9 @@ def with_later_rounds(
     return play[0], play[1]
 
 
-def later_play(game: PublicTreeGame, later: LaterPlay) -> tuple[np.ndarray, np.ndarray]:
+def later_play(
+    game: PublicTreeGame, later: Strategies
+) -> tuple[np.ndarray, np.ndarray]:
     """Return later play as action probabilities, float64 [S] of each player."""
     if isinstance(later, str):
         if later == CHECK_DOWN:

@@ -15,7 +15,6 @@ import dataclasses
 
 import numpy as np
 from scipy import sparse
-from scipy.sparse import csgraph
 
 from spiel_cr.games.public_tree.game import PublicTreeGame
 from spiel_cr.games.public_tree.payoff_matrices import HandMatrix
@@ -130,6 +129,8 @@ def boards(game: PublicTreeGame) -> tuple[tuple[np.ndarray, np.ndarray], ...]:
         graph = sparse.coo_matrix(
             (np.ones(len(left), bool), (left, right)), shape=(size, size)
         )
+        from scipy.sparse import csgraph  # Slow to import.
+
         _, label = csgraph.connected_components(graph, directed=False)
         result.append((label[: counts[0]], label[counts[0] : sum(counts)]))
     return tuple(result)

@@ -59,6 +59,8 @@ def check(
     algorithm: Algorithm,
     dtype: np.typing.DTypeLike | None,
     limit: memory.Limit,
+    *,
+    need: float | None = None,
 ) -> None:
     """Raise an error if solving a game would take more memory than a limit.
 
@@ -67,6 +69,7 @@ def check(
       algorithm: Settings of the algorithm, or "lp".
       dtype: Arithmetic, float64 or float32.
       limit: Memory limit, as the caller gave it.
+      need: Memory that solving takes, in bytes; by default `peak_bytes`.
 
     Raises:
       GameTooLargeError: If the limit is too low.
@@ -80,7 +83,9 @@ def check(
         remedy = "use dtype float32"
     name = algorithm if isinstance(algorithm, str) else algorithm.name
     task = f"solving {game.game} by {name} (form {game.kind})"
-    memory.check_need(task, peak_bytes(game, algorithm, dtype), limit, remedy)
+    if need is None:
+        need = peak_bytes(game, algorithm, dtype)
+    memory.check_need(task, need, limit, remedy)
 
 
 def peak_bytes(

@@ -162,13 +162,15 @@ def solve(
                     f"rate is still high; use a longer run, or a smaller schedule",
                     stacklevel=3,
                 )
-            fields = solver.outcome()
+            solution = None
             if task.algorithm.family is algorithms.AUTO:
                 solution = automatic.improve(
                     solver, represented, timed, progress=progress
                 )
-                if solution is not None:
-                    fields |= {"average": solution.behaviour, "evaluated": None}
+            # This may delete the state of the solver.
+            fields = solver.outcome()
+            if solution is not None:
+                fields |= {"average": solution.behaviour, "evaluated": None}
         finally:
             solver.close()
         specification = task.algorithm.specification

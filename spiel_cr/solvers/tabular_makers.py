@@ -1,18 +1,20 @@
 """Makers of solvers for games that are represented in arrays, one for each family."""
 
+import dataclasses
 from typing import Any
 
 import numpy as np
 
 from spiel_cr.common import memory
 from spiel_cr.games.game_form import HasSequenceForm
+from spiel_cr.games.public_tree import public_tree_footprint
 from spiel_cr.games.public_tree.game import PublicTreeGame
 from spiel_cr.games.sequence_form import forced
 from spiel_cr.games.tree.tree import GameTree
 from spiel_cr.policies.result import SolvedForm
 from spiel_cr.solvers import footprint, lp
 from spiel_cr.solvers.cfr import board_solver as boards
-from spiel_cr.solvers.cfr import bucket_labels, cfr
+from spiel_cr.solvers.cfr import board_values, bucket_labels, cfr
 from spiel_cr.solvers.cfr.solver import Solver
 from spiel_cr.solvers.first_order import solvers as methods
 from spiel_cr.solvers.iterative_solver import IterativeSolver
@@ -33,15 +35,19 @@ def full_width(represented: HasSequenceForm, task: Task) -> IterativeSolver:
 def full_width_in_public(represented: PublicTreeGame, task: Task) -> IterativeSolver:
     """Make a full-width CFR solver for a public tree; see `Maker`."""
     config = task.algorithm.config
-    if not boards.supports(config) or task.options.buckets is not None:
+    suits = boards.supports(config) and boards.suits(represented)
+    if not suits or task.options.buckets is not None:
         return full_width(represented, task)
-    solved = _solved_form(represented, task)
+    need = public_tree_footprint.board_bytes(represented, task.kind)
+    solved = _solved_form(represented, task, need)
     solver = boards.make_solver(
         represented, solved.sequence_form, config=config, dtype=task.kind
     )
     if solver is None:
         return full_width(represented, task)
-    solver.solved = solved
+    evaluator = board_values.BoardValues(solver.engine)
+    form = dataclasses.replace(solved.sequence_form, evaluator=evaluator)
+    solver.solved = solved._replace(sequence_form=form)
     return solver
 
 
@@ -120,20 +126,23 @@ def _labels(solved: SolvedForm, task: Task) -> bucket_labels.Labels:
     return bucket_labels.labels_of(form, buckets, imperfect_recall=forget)
 
 
-def _solved_form(represented: HasSequenceForm, task: Task) -> SolvedForm:
+def _solved_form(
+    represented: HasSequenceForm, task: Task, need: float | None = None
+) -> SolvedForm:
     """Return a represented game with its locks, after a check of the memory.
 
     Args:
       represented: The represented game.
       task: Algorithm and options.
+      need: Memory that solving takes; see `footprint.check`.
 
     Raises:
       GameTooLargeError: If solving it needs more memory than the limit. For a
         public-tree game this is checked before its sequence form is built, unless a
         linear program is to be solved, whose memory depends on the payoffs.
     """
-    options = task.options
-    footprint.check(represented, task.algorithm.config, task.kind, options.memory_limit)
+    options, config = task.options, task.algorithm.config
+    footprint.check(represented, config, task.kind, options.memory_limit, need=need)
     memory.trim()
     solved = solved_form(represented, options.locks, task.kind)
     memory.trim()

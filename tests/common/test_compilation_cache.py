@@ -60,6 +60,28 @@ def test_nothing_is_kept_where_nobody_wants_it(tmp_path, monkeypatch):
     assert jax.config.jax_compilation_cache_dir == before
 
 
+def twice(x):
+    return 2 * x
+
+
+def test_functions_of_numba_are_in_the_same_folder(tmp_path, monkeypatch):
+    numba = pytest.importorskip("numba")
+    own = tmp_path / "own"
+    monkeypatch.setattr(numba.config, "CACHE_DIR", "")
+    monkeypatch.setenv(compilation_cache.VARIABLE, str(tmp_path))
+    kept = compilation_cache.numba_jit(twice)
+    assert kept(np.ones(2)).tolist() == [2, 2]
+    (index,) = tmp_path.rglob("*twice*.nbi")
+    folder = compilation_cache.use_compilation_cache()
+    assert index.parent.parent == folder / "numba"
+    monkeypatch.setenv(compilation_cache.VARIABLE, "off")
+    assert compilation_cache.numba_jit(twice).stats.cache_path is None
+    assert numba.config.CACHE_DIR == ""
+    # The user's own setting of numba applies in any case.
+    monkeypatch.setattr(numba.config, "CACHE_DIR", str(own))
+    assert str(own) in compilation_cache.numba_jit(twice).stats.cache_path
+
+
 def test_old_programs_make_room(tmp_path, monkeypatch):
     monkeypatch.setattr(compilation_cache, "_MOST_BYTES", 100)
     folder = compilation_cache.use_compilation_cache(tmp_path)

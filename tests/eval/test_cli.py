@@ -232,6 +232,18 @@ def test_help_imports_nothing_heavy():
     assert done.stdout == "set()\n", done.stderr
 
 
+def test_solving_a_spot_imports_neither_players_nor_slow_parts_of_scipy():
+    code = (
+        "import sys\nfrom spiel_cr.eval.cli import main\nmain.make_parser(['spot'])\n"
+        "slow = ('spiel_cr.players', 'spiel_cr.resolving', 'scipy.sparse.linalg')\n"
+        "print([name for name in slow if name in sys.modules])"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, timeout=60
+    )
+    assert done.stdout == "[]\n", done.stderr
+
+
 def test_one_is_no_plural(capsys):
     run("resolve", *KUHN, "--iterations", 1)
     run("solve", *KUHN, "--algorithm", "cfr", "--iterations", 1)

@@ -4,13 +4,16 @@ import csv
 
 import pytest
 
+from spiel_cr.eval.cli import spot
 from spiel_cr.policies import best_responses
 from spiel_cr.solvers.cfr import solver
 from tests.support.commands import refused, told
+from tests.support.strategies import random_spot_policy
 
 RANGES = "[50]AhAd[/50],QhQd;KhKd:0.25,7h7d"
 SPOT = ["spot", "--pot", "20", "--ranges", RANGES, "--iterations", "5"]
 TURN = [*SPOT, "--board", "5c9cJc2c", "--bets", "none; river pot; cap 1"]
+WRITE = "--write-ranges", "ranges.txt"
 RIVER = [*SPOT, "--board", "5c9cJc2c3d", "--stack", "30"]
 
 
@@ -55,6 +58,10 @@ def test_a_saved_spot_is_opened_without_solving(capsys, tmp_path, monkeypatch):
         (["spot", "--pot", "20"], "--board is missing; describe the spot with --board"),
         ([*SPOT, "--board", "5c9cJc2c3d"], "--stack is missing"),
         ([*RIVER, "--report", "river"], "report='river': no river is dealt before"),
+        (
+            [*TURN, "--stack", "30", "--node", "check check", *WRITE],
+            "--board with all 5 cards",
+        ),
     ],
 )
 def test_refusals(capsys, words, said):
@@ -114,3 +121,8 @@ def test_the_last_evaluation_of_a_run_is_not_repeated(capsys, monkeypatch):
     again, _, _ = told(capsys, *RIVER)
     assert again["nash_conv"] == pytest.approx(found["nash_conv"], rel=1e-9)
     assert again["value_bounds"] == pytest.approx(found["value_bounds"], rel=1e-9)
+
+
+def test_the_page_of_a_policy_that_was_not_evaluated():
+    policy = random_spot_policy("5c9cJc2c3d", "pot; cap 1", "AA;KK")
+    assert "NashConv unknown" in spot._lead(policy, {"nash_conv": None})

@@ -9,6 +9,7 @@ import pytest
 import spiel_cr
 from spiel_cr import poker
 from spiel_cr.eval.inspection import spot_page
+from spiel_cr.poker.answers import NodeValues
 from tests.support.browser import needs_browser, open_page
 from tests.support.commands import report
 from tests.support.strategies import random_spot_policy
@@ -97,7 +98,13 @@ def test_command(capsys, tmp_path):
     assert data_of(path)["board"] == BOARD
 
 
-def test_later_streets_are_means_over_cards(tmp_path):
+def test_later_streets_are_means_over_cards(tmp_path, monkeypatch):
+    made, make = [], NodeValues._make_operator
+    monkeypatch.setattr(
+        NodeValues,
+        "_make_operator",
+        lambda self, *key: made.append(key) or make(self, *key),
+    )
     policy = random_spot_policy(
         "5c9cJc2c", "50%; cap 1", "AhAd:0.5,KhQh,KdQd;KhKd,7c6c:0.25"
     )
@@ -105,6 +112,8 @@ def test_later_streets_are_means_over_cards(tmp_path):
     page.write_text(
         spot_page.spot_page(policy, policy.form.sequence_form, "lead"), "utf-8"
     )
+    # Although players alternate, no operator is made twice.
+    assert made and len(set(made)) == len(made)
     nodes = data_of(page)["nodes"]
     assert len(nodes) == int((policy.form.betting.player >= 0).sum())
     assert {node["street"] for node in nodes} == {0, 1}

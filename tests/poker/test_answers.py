@@ -128,6 +128,19 @@ def test_combos_count_suits_that_are_alike():
     assert sorted(found.combos) == [3, 3] and len(found.names) == 2
 
 
+def test_means_over_cards_have_the_names_of_the_first_street():
+    policy = random_policy("5c9cJc2c")
+    first, later = poker.answers(policy), poker.answers(policy, "check check")
+    assert (first.player, later.player) == (0, 0) and len(later.names) > 2
+    reader = policy.form.reader
+    hand, orbits = policy.form.ancestors(0, 1, 0), reader.orbits(0, 1)
+    means = later.by_hand(hand, orbits, first.names, first.combos)
+    assert means.names == first.names and (means.combos == first.combos).all()
+    assert means.ev.shape == first.ev.shape and means.mean(means.ev) == pytest.approx(
+        later.mean(later.ev)
+    )
+
+
 def test_other_games_have_no_hands():
     policy = FormPolicy(kuhn(), [np.array([1] + [0.5] * 12)] * 2)
     with pytest.raises(ValueError, match="its private states are not hands of cards"):

@@ -1,6 +1,7 @@
 """Spots with rake, against slow best responses on OpenSpiel's states."""
 
 import collections
+import dataclasses
 
 import numpy as np
 import pyspiel
@@ -8,6 +9,8 @@ import pytest
 
 import spiel_cr
 from spiel_cr import poker
+from spiel_cr.common.errors import InvalidGameError
+from spiel_cr.games.opening.opened import has_rake
 from spiel_cr.games.public_tree import public_tree_game
 
 # Board, pot, stack, ranges, bets, rake.
@@ -113,6 +116,15 @@ def test_values_and_gains_by_slow_best_responses(setting):
     assert result.nash_conv() == pytest.approx(sum(gains), abs=1e-6)
     root = poker.answers(result.average_policy(), form=result.form)
     assert root.mean(root.ev) == pytest.approx(values[0], abs=1e-6)
+
+
+def test_general_sum_games_need_a_declared_rake():
+    raked = poker.spot("5c9dJs2h3c", 100, 100, ranges="AA;KK", rake="5%,3")
+    assert has_rake(raked) and not has_rake(pyspiel.load_game("bargaining"))
+    game = public_tree_game(raked)
+    game.check()
+    with pytest.raises(InvalidGameError, match="its declaration has no rake"):
+        dataclasses.replace(game, rake=None).check()
 
 
 @pytest.mark.parametrize("rake", ["0%", "0%,3", "5%,0"])

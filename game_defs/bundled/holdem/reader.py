@@ -156,6 +156,48 @@ class HandReader:
         """Return the number of boards that each private state's board represents."""
         return self._boards[round].orbit[self._private_states[player][round].board]
 
+    @property
+    def merges_deals(self) -> bool:
+        """Whether a private state may contain several deals."""
+        return len(self._deals.symmetry.suits) > 1
+
+    def deals(
+        self, player: int, round: int, random: np.random.Generator | None = None
+    ) -> np.ndarray:
+        """Return a deal of each private state.
+
+        Args:
+          player: Player of the private states.
+          round: Round of the private states.
+          random: If given, suits and the opponent's hand are chosen at random.
+
+        Returns:
+          Cards in the order in which OpenSpiel deals them, up to the round, int64
+          [n, c].
+
+        Raises:
+          ValueError: If hands are not dealt card by card, as in spots.
+        """
+        rules, boards = self._deals.rules, self._boards[round]
+        if rules.reaches is not None or rules.board:
+            raise ValueError("hands are not dealt card by card")
+        states = self._private_states[player][round]
+        hands = self._deals.hands.cards[states.hand]
+        cards = [hands, boards.every.cards[boards.canonical[states.board]]]
+        used = np.concatenate(cards, axis=1)
+        numbers: np.ndarray = np.zeros((len(used), len(rules.deck)))
+        if random is not None:
+            numbers = random.random(numbers.shape, np.float32)
+            suits = np.array(self._deals.symmetry.suits)
+            suits = suits[random.integers(len(suits), size=len(used))]
+            rank, suit = np.divmod(used, rules.deck.num_suits)
+            moved = np.take_along_axis(suits, suit, axis=1)
+            used = rank * rules.deck.num_suits + moved
+        np.put_along_axis(numbers, used, 2, axis=1)
+        other = np.argsort(numbers, axis=1, kind="stable")[:, : rules.hole]
+        pair = [used[:, : rules.hole], other][:: -1 if player else 1]
+        return np.concatenate([*pair, used[:, rules.hole :]], axis=1)
+
     def _cards(self, state: pyspiel.State) -> tuple[list[list[int]], list[int]]:
         """Return both players' hands, and the public cards dealt before the last bet.
 

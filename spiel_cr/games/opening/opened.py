@@ -165,9 +165,9 @@ _ZERO_SUM_PARAMETERS = {
 
 
 def has_rake(game: pyspiel.Game) -> bool:
-    """Return whether a game is a poker spot with rake."""
-    is_zero_sum = game.get_type().utility == pyspiel.GameType.Utility.ZERO_SUM
-    return bool(game.get_parameters().get("rake")) and not is_zero_sum
+    """Return whether a game is general-sum and declares a public tree, with rake."""
+    is_general = game.get_type().utility == pyspiel.GameType.Utility.GENERAL_SUM
+    return is_general and hasattr(game, "public_tree_declaration")
 
 
 def _zero_sum_remedy(game: pyspiel.Game) -> str:

@@ -141,8 +141,8 @@ def build(sides: tuple[Side, Side], utility: np.ndarray) -> layout.SequenceForm:
     return layout.SequenceForm(
         functools.partial(layout.constant, (sides[0].decisions, sides[1].decisions)),
         functools.partial(_list, sides, utility),
-        (placed[0][0], placed[1][0]),
-        (first, second),
+        functools.partial(layout.constant, (placed[0][0], placed[1][0])),
+        functools.partial(layout.constant, (first, second)),
     )
 
 

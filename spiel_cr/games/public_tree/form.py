@@ -14,8 +14,8 @@ Legend for shapes: J public decisions, H private states, T terms, L rows of leaf
 """
 
 import functools
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -48,6 +48,8 @@ from spiel_cr.games.sequence_form.treeplex import Slices
 
 # Up to this number, entries are faster one by one than as products of matrices.
 _FEW_PAYOFFS = 200_000
+# Function that returns the positions of both players' decisions.
+Places: TypeAlias = Callable[[], tuple[PlayerPlaces, PlayerPlaces]]
 # Rounding error of sums of payoffs, relative to the sum of their absolute values.
 ROUNDING = 16 * float(np.finfo(np.float64).eps)
 
@@ -122,24 +124,50 @@ def build(
       constants: Additional payoffs that depend on one player's sequence alone.
       rake: Payments that both players lose, as terms; None: the game is zero-sum.
     """
-    both_places = place(sides[0], parents[0]), place(sides[1], parents[1])
-    arrays = []
-    for player in range(2):
-        player_terms = terms if rake is None else _raked(terms, rake, player)
-        coupling = _Coupling(player, both_places, player_terms)
-        coupling.add_terms(payoff_matrices)
-        for constant in constants:
-            coupling.add_constants(constant)
-        arrays.append(coupling.build())
+    places = layout.Once(functools.partial(_places, sides, parents))
+    arrays = functools.partial(_arrays, places, payoff_matrices, terms, constants, rake)
     return layout.SequenceForm(
         functools.partial(_decisions, sides, parents),
         functools.partial(
             list_payoffs, sides, parents, payoff_matrices, terms, constants
         ),
-        (position_map(both_places[0]), position_map(both_places[1])),
-        (arrays[0], arrays[1]),
+        layout.Once(functools.partial(_layouts, places)),
+        layout.Once(arrays),
         is_zero_sum=rake is None,
     )
+
+
+def _places(
+    sides: tuple[PublicSide, PublicSide], parents: Parents
+) -> tuple[PlayerPlaces, PlayerPlaces]:
+    """Return the positions of both players' decisions."""
+    first, second = map(place, sides, parents)
+    return first, second
+
+
+def _layouts(places: Places) -> tuple[layout.PositionMap, layout.PositionMap]:
+    """Return the positions of both players' logical numbers."""
+    first, second = map(position_map, places())
+    return first, second
+
+
+def _arrays(
+    places: Places,
+    payoff_matrices: Sequence[PayoffMatrix],
+    terms: PublicTerms,
+    constants: Sequence[Constants],
+    rake: PublicTerms | None,
+) -> tuple[treeplex.Treeplex, treeplex.Treeplex]:
+    """Return both players' arrays; for the arguments see `build`."""
+    arrays = []
+    for player in range(2):
+        player_terms = terms if rake is None else _raked(terms, rake, player)
+        coupling = _Coupling(player, places(), player_terms)
+        coupling.add_terms(payoff_matrices)
+        for constant in constants:
+            coupling.add_constants(constant)
+        arrays.append(coupling.build())
+    return arrays[0], arrays[1]
 
 
 def _raked(terms: PublicTerms, rake: PublicTerms, player: int) -> PublicTerms:

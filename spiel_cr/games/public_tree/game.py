@@ -249,6 +249,10 @@ class PublicTreeGame:
         """Yield possible faults of the public tree, and whether each is present."""
         betting, size = self.betting, len(self.betting)
         yield "there is no public node", size == 0
+        general_sum = pyspiel.GameType.Utility.GENERAL_SUM
+        is_general = self.game.get_type().utility == general_sum
+        problem = "the game is general-sum, and its declaration has no rake"
+        yield problem, is_general and self.rake is None
         above, action, nodes = betting.parent[1:], betting.action[1:], np.arange(size)
         root = betting.parent[0] == -1 and betting.round[0] == 0
         yield "node 0 is not a root in round 0", not root

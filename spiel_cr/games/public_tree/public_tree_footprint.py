@@ -27,6 +27,9 @@ _VECTORS = 1
 _GAMES = 3
 # For each hand of a matrix of hands: its arrays for both players, on the host and cast.
 _HAND = 450
+# Of iterations board by board: memory of a process that compiles them, and for each
+# hand of a matrix, in the game and in the order of boards.
+_BOARD_BASE, _BOARD_HAND = 450e6, 280
 
 
 class PlayerSize(NamedTuple):
@@ -107,6 +110,19 @@ def peak_bytes(game: PublicTreeGame, dtype: np.typing.DTypeLike) -> float:
     host += sum(_hand_bytes(matrix) for matrix in game.payoff_matrices)
     vectors = 8 * _VECTORS * sequences
     return _BASE + compilation_bytes(game) + host + _STATES * state + vectors
+
+
+def board_bytes(game: PublicTreeGame, dtype: np.typing.DTypeLike) -> float:
+    """Return the peak memory of solving the game board by board, without JAX.
+
+    Args:
+      game: The public-tree game, whose payoff matrices are matrices of hands.
+      dtype: Floating-point type of the computation.
+    """
+    sequences = sum(size_of(game, player).sequences for player in range(2))
+    hands = sum(_hand_bytes(matrix) for matrix in game.payoff_matrices) / _HAND
+    state = 2 * sequences * np.dtype(dtype).itemsize
+    return _BOARD_BASE + state + _BOARD_HAND * hands
 
 
 def compilation_bytes(game: PublicTreeGame) -> float:

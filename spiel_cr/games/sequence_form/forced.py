@@ -110,8 +110,8 @@ def lay_out(
     return layout.SequenceForm(
         functools.partial(layout.constant, decisions),
         functools.partial(Payoffs, *payoffs),
-        (first, second),
-        form.arrays,
+        functools.partial(layout.constant, (first, second)),
+        form.list_arrays,
     )
 
 

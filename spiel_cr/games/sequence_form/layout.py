@@ -19,7 +19,7 @@ import dataclasses
 import functools
 import itertools
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
@@ -111,6 +111,78 @@ def constant(arrays: Any) -> Any:
     return arrays
 
 
+@dataclasses.dataclass(repr=False)
+class Once:
+    """Function without arguments that computes its result when it is first called.
+
+    Attributes:
+      compute: Function that computes the result.
+    """
+
+    compute: Callable[[], Any]
+
+    def __call__(self) -> Any:
+        """Return the result, which is kept."""
+        return self._result
+
+    @functools.cached_property
+    def _result(self) -> Any:
+        return self.compute()
+
+
+class Evaluator(Protocol):
+    """Values of strategies that are computed without the arrays of a sequence form.
+
+    Strategies are action probabilities by logical sequence, float [S] of each player.
+    """
+
+    def best_values(
+        self,
+        behaviours: tuple[np.ndarray, np.ndarray],
+        locks: tuple[np.ndarray | None, np.ndarray | None],
+    ) -> tuple[float, float]:
+        """Return each player's best-response value, in its utility.
+
+        Args:
+          behaviours: The strategies.
+          locks: Locked probabilities, see `SequenceForm.locks`.
+        """
+
+    def expected_value(self, behaviours: tuple[np.ndarray, np.ndarray]) -> float:
+        """Return player 0's expected utility."""
+
+    def action_values(
+        self, behaviours: tuple[np.ndarray, np.ndarray], player: int, sequence: int
+    ) -> dict[int, np.ndarray]:
+        """Compute counterfactual values of actions, in the player's utility.
+
+        Args:
+          behaviours: The strategies.
+          player: Player whose actions they are.
+          sequence: First logical sequence of a public decision of the player.
+
+        Returns:
+          Values of the actions of this decision, and perhaps of others, float64 [H, A]
+          by the first logical sequence of each decision; H private states.
+        """
+
+    def matrix_values(
+        self, player: int, round: int, reach: np.ndarray, *, showdown: bool
+    ) -> np.ndarray:
+        """Apply the first payoff matrix of showdowns in a round, per unit of stake.
+
+        Args:
+          player: Player of the private states.
+          round: Round of the matrix.
+          reach: Reach of the opponent's private states, float64 [H'].
+          showdown: Whether to subtract the reach that beats a private state from the
+            reach that it beats, instead of adding all reach that is compatible with it.
+
+        Returns:
+          float64 [H].
+        """
+
+
 @dataclasses.dataclass(frozen=True, repr=False)
 class SequenceForm:
     """A two-player game in sequence form, which is zero-sum except with rake.
@@ -119,27 +191,41 @@ class SequenceForm:
       list_decisions: Function that returns each player's decision points, in logical
         numbers.
       list_payoffs: Function that lists the coupling in coordinates.
-      layouts: Positions of logical numbers, for each player.
-      arrays: Arrays of the functions of `treeplex.py`, for each player; numpy.
+      list_layouts: Function that returns `layouts`.
+      list_arrays: Function that returns `arrays`. In large games, layouts and arrays
+        take more memory than a solution, and solvers that need none never call it.
       locks: Probabilities of locked infosets by logical sequence, for each player
         float64 [S], NaN at free ones (see `locking`); None if all are free.
       is_zero_sum: Whether both players' arrays contain the same payoffs. Otherwise
         `payoffs` is not available.
+      evaluator: Values of the same game without `arrays`; None if there are none. It
+        requires a zero-sum game.
     """
 
     __repr__ = short_repr
 
     list_decisions: Callable[[], tuple[Decisions, Decisions]]
     list_payoffs: Callable[[], Payoffs]
-    layouts: tuple[PositionMap, PositionMap]
-    arrays: tuple[treeplex.Treeplex, treeplex.Treeplex]
+    list_layouts: Callable[[], tuple[PositionMap, PositionMap]]
+    list_arrays: Callable[[], tuple[treeplex.Treeplex, treeplex.Treeplex]]
     locks: tuple[np.ndarray | None, np.ndarray | None] = (None, None)
     is_zero_sum: bool = True
+    evaluator: Evaluator | None = None
 
     @functools.cached_property
     def decisions(self) -> tuple[Decisions, Decisions]:
         """Each player's decision points, in logical numbers."""
         return self.list_decisions()
+
+    @property
+    def layouts(self) -> tuple[PositionMap, PositionMap]:
+        """Positions of logical numbers, for each player."""
+        return self.list_layouts()
+
+    @property
+    def arrays(self) -> tuple[treeplex.Treeplex, treeplex.Treeplex]:
+        """Arrays of the functions of `treeplex.py`, for each player; numpy."""
+        return self.list_arrays()
 
     @property
     def is_listed(self) -> bool:
@@ -264,7 +350,12 @@ def build(
     )
     listed = functools.partial(Payoffs, *payoffs)
     kept = functools.partial(constant, decisions)
-    return SequenceForm(kept, listed, (layout0, layout1), arrays)
+    return SequenceForm(
+        kept,
+        listed,
+        functools.partial(constant, (layout0, layout1)),
+        functools.partial(constant, arrays),
+    )
 
 
 def _level_counts(decisions: Decisions) -> tuple[np.ndarray, ...]:

@@ -7,6 +7,7 @@ NashConv of the whole game, use the form that `lifted` returns.
 """
 
 import dataclasses
+import functools
 
 import numpy as np
 
@@ -24,11 +25,16 @@ def locked(form: layout.SequenceForm, rows: Rows) -> layout.SequenceForm:
       form: The game.
       rows: Locked probabilities.
     """
-    first, second = (
-        _locked(tree, positions, kept)
-        for tree, positions, kept in zip(form.arrays, form.layouts, rows, strict=True)
-    )
-    return dataclasses.replace(form, arrays=(first, second), locks=rows)
+    arrays = layout.Once(functools.partial(_locked_arrays, form, rows))
+    return dataclasses.replace(form, list_arrays=arrays, locks=rows)
+
+
+def _locked_arrays(
+    form: layout.SequenceForm, rows: Rows
+) -> tuple[treeplex.Treeplex, treeplex.Treeplex]:
+    """Return both players' trees with their infosets locked."""
+    first, second = map(_locked, form.arrays, form.layouts, rows)
+    return first, second
 
 
 def _locked(

@@ -30,6 +30,8 @@ class BoardGame(NamedTuple):
         int64 [D].
       sizes: Number of positions of each player.
       exponent: Exponent of the scale: stakes are divided by 2^exponent.
+      exponents: Exponent of the scale of each matrix, whose entries are divided by
+        2^exponent, int64 [K].
     """
 
     boards: BoardTree
@@ -37,6 +39,7 @@ class BoardGame(NamedTuple):
     sequences: tuple[np.ndarray, np.ndarray]
     sizes: tuple[int, int]
     exponent: int
+    exponents: np.ndarray
 
 
 class _Rounds(NamedTuple):
@@ -69,6 +72,13 @@ class _Terms(NamedTuple):
     stake: np.ndarray
 
 
+def suits(game: PublicTreeGame) -> bool:
+    """Return whether a game has no rake, and hands that are too many to be listed."""
+    matrices = game.payoff_matrices
+    many = any(isinstance(m, HandMatrix) and has_many_hands(m) for m in matrices)
+    return many and game.rake is None
+
+
 def board_game(game: PublicTreeGame, dtype: np.dtype) -> BoardGame | None:
     """Build the arrays of a game.
 
@@ -78,9 +88,7 @@ def board_game(game: PublicTreeGame, dtype: np.dtype) -> BoardGame | None:
       rake.
     """
     matrices = list(game.payoff_matrices)
-    if game.rake is not None:
-        return None
-    if not any(isinstance(m, HandMatrix) and has_many_hands(m) for m in matrices):
+    if not suits(game):
         return None
     if not all(isinstance(m, HandMatrix) and _is_supported(m) for m in matrices):
         return None
@@ -91,7 +99,8 @@ def board_game(game: PublicTreeGame, dtype: np.dtype) -> BoardGame | None:
     scaled = [in_units(matrices[k]) for k in by_round]
     hands: list[Any] = [matrix for matrix, _ in scaled]
     number = np.argsort(by_round)[game.terms.matrix]
-    stake = np.ldexp(game.terms.stake, np.array([e for _, e in scaled])[number])
+    exponents = np.array([e for _, e in scaled])
+    stake = np.ldexp(game.terms.stake, exponents[number])
     exponent = int(np.frexp(np.abs(stake).max(initial=0))[1])
     sides, by_sequence = public_form(game.betting, game.terms)
     round_of = np.array([matrix.round for matrix in hands])
@@ -109,7 +118,7 @@ def board_game(game: PublicTreeGame, dtype: np.dtype) -> BoardGame | None:
     )
     sizes = builders[0].num_positions, builders[1].num_positions
     sequences = builders[0].first_sequences, builders[1].first_sequences
-    return BoardGame(boards, (first, second), sequences, sizes, exponent)
+    return BoardGame(boards, (first, second), sequences, sizes, exponent, exponents)
 
 
 def _is_supported(matrix: HandMatrix) -> bool:

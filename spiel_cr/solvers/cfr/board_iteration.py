@@ -15,18 +15,17 @@ matrices, T terms of leaf values, N hands of a player on all boards, S positions
 player's sequences, n private states of a player on one board, A actions.
 """
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
-import numba
 import numpy as np
+
+from spiel_cr.common.compilation_cache import numba_jit
 
 # Rows of leaf values that are computed together, so that the indices of hands are read
 # once for all of them. The functions on tuples below have this length.
 LANES = 8
 # Largest number of different cards of the hands of a matrix.
 MOST_CARDS = 64
-
-_jit: Any = numba.njit(nogil=True, error_model="numpy", cache=True)
 
 
 class BoardSide(NamedTuple):
@@ -138,6 +137,9 @@ class Sweep(NamedTuple):
       best: Whether the player responds best instead.
       update: Whether regrets and averages are updated.
       positive: Whether negative regrets are set to zero.
+      recorded: First decision whose action values are recorded, their end, and the
+        number of their actions, int64 [3].
+      record: Recorded values, float: for each board, decision and action [n].
     """
 
     boards: BoardTree
@@ -150,6 +152,8 @@ class Sweep(NamedTuple):
     best: bool
     update: bool
     positive: bool
+    recorded: np.ndarray
+    record: np.ndarray
 
 
 class Workspace(NamedTuple):
@@ -165,12 +169,12 @@ class Workspace(NamedTuple):
     starts: np.ndarray
 
 
-@_jit
+@numba_jit
 def _matrix(memory, start, count, n):
     return memory[start : start + count * n].reshape(count, n)
 
 
-@_jit
+@numba_jit
 def views(sweep, g, workspace):
     """Return the working memory of a board.
 
@@ -197,7 +201,7 @@ def views(sweep, g, workspace):
     )
 
 
-@_jit
+@numba_jit
 def match(weights, locks, at, strategy):
     """Fill in a strategy [A, n], proportional to the positive weights at a position.
 
@@ -224,7 +228,7 @@ def match(weights, locks, at, strategy):
                     strategy[a, s] = locks[at + a * n + s]
 
 
-@_jit
+@numba_jit
 def _reach_below(side, r, g, weights, reach, strategy):
     """Fill in strategies and reach of the sequences of a round on a board."""
     n = side.size[g]
@@ -240,7 +244,7 @@ def _reach_below(side, r, g, weights, reach, strategy):
                 below[s] = above[s] * row[s]
 
 
-@_jit
+@numba_jit
 def _load(array, i):
     i *= 8
     return (
@@ -249,14 +253,14 @@ def _load(array, i):
     )
 
 
-@_jit
+@numba_jit
 def _store(array, i, x):
     i *= 8
     array[i], array[i + 1], array[i + 2], array[i + 3] = x[0], x[1], x[2], x[3]
     array[i + 4], array[i + 5], array[i + 6], array[i + 7] = x[4], x[5], x[6], x[7]
 
 
-@_jit
+@numba_jit
 def _plus(x, y, f):
     """Return x + f · y."""
     return (
@@ -265,7 +269,7 @@ def _plus(x, y, f):
     )
 
 
-@_jit
+@numba_jit
 def _sums(opponent, f, showdown, scratch):
     """Return the sum of reach over the opponent's hands on board f of a matrix.
 
@@ -297,7 +301,7 @@ def _sums(opponent, f, showdown, scratch):
     return total
 
 
-@_jit
+@numba_jit
 def _add_board(player, f, showdown, total, scratch):
     """Add the values of the player's hands on board f of a matrix.
 
@@ -325,7 +329,7 @@ def _add_board(player, f, showdown, total, scratch):
         _store(out, s, _plus(_load(out, s), value, player.weight[h]))
 
 
-@_jit
+@numba_jit
 def _add_leaves(sweep, g, reach, values, scratch):
     """Add the leaf values on a board to the values of the player's sequences."""
     boards, player, opponent = sweep.boards, sweep.player, sweep.opponent
@@ -353,7 +357,7 @@ def _add_leaves(sweep, g, reach, values, scratch):
                     row[s] += out[LANES * s + j]
 
 
-@_jit
+@numba_jit
 def _means(values, strategy, locks, at, best, means):
     """Fill in the values of infosets [n] from those of actions [A, n]."""
     zero = means.dtype.type(0)
@@ -377,7 +381,7 @@ def _means(values, strategy, locks, at, best, means):
                     means[s] += strategy[a, s] * values[a, s]
 
 
-@_jit
+@numba_jit
 def _add_regrets(sweep, regrets, values, means, tolerance):
     """Update the regrets [n] of an action; see `regret_matching.update`."""
     up, down = sweep.numbers[0], sweep.numbers[1]
@@ -393,19 +397,19 @@ def _add_regrets(sweep, regrets, values, means, tolerance):
             regrets[s] = kept if size > tolerance[s] else zero
 
 
-@_jit
+@numba_jit
 def _add_times(into, row, factor):
     for s in range(len(row)):
         into[s] += factor * row[s]
 
 
-@_jit
+@numba_jit
 def _add_average(average, reach, share):
     for s in range(len(reach)):
         average[s] += share * (reach[s] - average[s])
 
 
-@_jit
+@numba_jit
 def begin(sweep, g, workspace):
     """Compute reach and leaf values on a board whose carried rows are filled in."""
     player, opponent = sweep.player, sweep.opponent
@@ -421,7 +425,7 @@ def begin(sweep, g, workspace):
     _add_leaves(sweep, g, other_reach, values, scratch)
 
 
-@_jit
+@numba_jit
 def finish(sweep, g, workspace):
     """Compute the values of a board's infosets; update regrets and averages."""
     player, matrices = sweep.player, sweep.boards.first_matrix
@@ -438,6 +442,11 @@ def finish(sweep, g, workspace):
         played = strategy[child : child + count]
         _means(rows, played, player.locks, at, sweep.best, means)
         _add_times(values[player.parent[d]], means, one)
+        if sweep.recorded[0] <= d < sweep.recorded[1]:
+            actions = player.offset[d] - player.offset[sweep.recorded[0]]
+            begins = player.start[g] * sweep.recorded[2] + actions * n
+            for a in range(count):
+                sweep.record[begins + a * n : begins + a * n + n] = rows[a]
         if not sweep.update:
             continue
         tolerance[:] = means.dtype.type(0)
@@ -451,7 +460,7 @@ def finish(sweep, g, workspace):
             _add_average(sweep.average[part], reach[child + a], sweep.numbers[3])
 
 
-@_jit
+@numba_jit
 def _carry(side, r, below, reach, into):
     """Copy the reach of a board's carried rows from the board above."""
     first = side.first_state[r] + side.start[below]
@@ -461,7 +470,7 @@ def _carry(side, r, below, reach, into):
             into[i, s] = source[side.above[first + s]]
 
 
-@_jit
+@numba_jit
 def process_below(sweep, g, part, workspace, other, total):
     """Process some boards below a board, and add their values.
 
@@ -492,7 +501,7 @@ def process_below(sweep, g, part, workspace, other, total):
                 row[player.above[first + s]] += values[i, s]
 
 
-@_jit
+@numba_jit
 def fill_behaviour(side, boards, weights, starts, behaviour):
     """Fill in action probabilities by logical sequence.
 
@@ -515,3 +524,61 @@ def fill_behaviour(side, boards, weights, starts, behaviour):
             for s in range(n):
                 for a in range(count):
                     behaviour[first + s * count + a] = strategy[a, s]
+
+
+@numba_jit
+def fill_positions(side, boards, behaviour, starts, positions):
+    """Fill in numbers by position, the inverse of `fill_behaviour`.
+
+    Args:
+      side: The player's side.
+      boards: The boards.
+      behaviour: Numbers by logical sequence, float [logical sequences]; NaN is
+        replaced by -1.
+      starts: Logical number of the first sequence of each decision, int64 [D].
+      positions: The result, float [S].
+    """
+    positions[0] = behaviour[0]
+    for g in range(len(boards.round)):
+        r, n = boards.round[g], side.size[g]
+        origin = side.base[r] + side.start[g] * side.round_actions[r]
+        for d in range(side.first_decision[r], side.first_decision[r + 1]):
+            count = np.int64(side.num_actions[d])
+            at, first = origin + side.offset[d] * n, starts[d] + side.start[g] * count
+            for a in range(count):
+                for s in range(n):
+                    x = behaviour[first + s * count + a]
+                    positions[at + a * n + s] = -1 if np.isnan(x) else x
+
+
+@numba_jit
+def add_matrix(boards, player, opponent, k, showdown, reach, values, scratch):
+    """Add the values of a matrix, per unit of stake, on all boards.
+
+    Args:
+      boards: The boards.
+      player, opponent: Both players' sides.
+      k: The matrix, one of showdowns.
+      showdown: Whether to compare strengths: the opponent's reach that a private state
+        beats minus the reach that beats it. Otherwise all reach counts that shares no
+        card with it.
+      reach: The opponent's reach in the matrix's round, float [private states].
+      values: The sums, float [private states of the player].
+      scratch: Five arrays, float [5, size].
+    """
+    x, out = scratch[0], scratch[1]
+    r = 0
+    while boards.first_matrix[r + 1] <= k:
+        r += 1
+    for g in range(boards.first_board[r], boards.first_board[r + 1]):
+        place = boards.first_place[k] + g - boards.first_board[r]
+        start, first = player.start[g], opponent.start[g]
+        x[: opponent.size[g] * LANES] = x.dtype.type(0)
+        out[: player.size[g] * LANES] = out.dtype.type(0)
+        for s in range(opponent.size[g]):
+            x[LANES * s] = reach[first + s]
+        for f in range(boards.matrix_board[place], boards.matrix_board[place + 1]):
+            total = _sums(opponent, f, showdown, scratch)
+            _add_board(player, f, showdown, total, scratch)
+        for s in range(player.size[g]):
+            values[start + s] += out[LANES * s]

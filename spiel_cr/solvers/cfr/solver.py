@@ -16,7 +16,11 @@ from spiel_cr.common import interrupts, memory
 from spiel_cr.common.jax_utils import as_one_function, precision
 from spiel_cr.games.sequence_form import layout, locking, treeplex
 from spiel_cr.policies import best_responses
-from spiel_cr.policies.conversions import behaviour_from_reach, reach_from_behaviour
+from spiel_cr.policies.conversions import (
+    Behaviours,
+    behaviour_from_reach,
+    reach_from_behaviour,
+)
 from spiel_cr.policies.result import SolvedForm
 from spiel_cr.solvers.cfr.bucket_labels import Labels, digest, pool
 from spiel_cr.solvers.iterative_solver import (
@@ -429,11 +433,7 @@ class Solver(IterativeSolver):
     def outcome(self) -> dict[str, Any]:
         """See `IterativeSolver.outcome`; needs `solved`."""
         assert self.solved is not None
-        dtype = self.solved.dtype
-        average, current = (
-            tuple(read(p, dtype).astype(dtype, copy=False) for p in range(2))
-            for read in (self.average_behaviour, self.current_behaviour)
-        )
+        average, current = self._strategies(self.solved.dtype)
         iterations, bounds = self._evaluated
         # In float32, the average of the result is rounded.
         is_known = iterations == self.iterations and self.dtype == np.float64
@@ -445,6 +445,14 @@ class Solver(IterativeSolver):
             "compile_seconds": self.compile_seconds,
             "trajectories": self.trajectories_per_iteration * self.iterations,
         }
+
+    def _strategies(self, dtype: np.dtype) -> tuple[Behaviours, Behaviours | None]:
+        """Return the average strategy and the last iterate in `dtype`, [S] each."""
+        average, current = (
+            tuple(read(p, dtype).astype(dtype, copy=False) for p in range(2))
+            for read in (self.average_behaviour, self.current_behaviour)
+        )
+        return (average[0], average[1]), (current[0], current[1])
 
     def release(self) -> None:
         """Free the arrays of game and state; the solver cannot be used afterwards."""

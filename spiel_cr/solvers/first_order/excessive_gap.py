@@ -188,9 +188,8 @@ def step(
     theory's length 2 / (k + 3). In both cases a step is shortened until the excessive
     gap condition holds.
     """
-    chosen = state.smoothing[0] < state.smoothing[1]
-    if not config.balancing:
-        chosen = state.iteration % 2 == 1
+    smaller, odd = state.smoothing[0] < state.smoothing[1], state.iteration % 2 == 1
+    chosen = smaller if config.balancing else odd
     return jax.lax.cond(
         chosen,
         lambda: _step_of(problem, state, 1, config),

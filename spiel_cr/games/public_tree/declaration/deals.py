@@ -4,10 +4,11 @@ Deals are played along one line of bets. In each round, private states are numbe
 the entries of payoff matrices are summed. Single deals are not stored.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import NamedTuple
 
 import numpy as np
+import pyspiel
 
 from spiel_cr.common.errors import InvalidGameError
 from spiel_cr.games.histories import CHANCE
@@ -327,3 +328,19 @@ def play(
         if actions is not None:
             states = rules.child(states, actions)
     return states
+
+
+def state_after(
+    game: pyspiel.Game, outcomes: np.ndarray, bets: Iterable[int]
+) -> pyspiel.State:
+    """Return OpenSpiel's state after a deal and bets.
+
+    Args:
+      game: The game.
+      outcomes: Outcomes of all chance nodes, int [c].
+      bets: All actions of players.
+    """
+    state, left, moves = game.new_initial_state(), outcomes.tolist(), list(bets)
+    while left or moves:
+        state.apply_action(int((left if state.is_chance_node() else moves).pop(0)))
+    return state

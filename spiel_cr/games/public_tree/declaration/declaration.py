@@ -198,56 +198,43 @@ class DealtReader:
         (key,) = self._checked.rows("private_state", states, player)
         return self._number[player, r][tuple(key.tolist())]
 
-    def tells_all(self) -> bool:
-        """Return whether private states contain all information that players receive.
+    @property
+    def merges_deals(self) -> bool:
+        """Whether private states may contain less than players observe.
 
-        They do not if, for example, suits are merged. The result is also False if there
-        are too many deals to list them.
+        For example, suits may be merged. It is also True if there are too many deals to
+        list them.
         """
         every = every_deal(self._checked, self._line, _MOST_LISTED)
         if every is None:
-            return False
+            return True
         for count, r in self._round_of.items():
             outcomes = every.outcomes[:, :count]
             states = dealing.play(self.rules, outcomes, self.paths[r])
             for player in range(2):
                 seen = self._checked.rows("information_state", states, player)
                 if len(np.unique(seen, axis=0)) != len(self._keys[player][r]):
-                    return False
-        return True
+                    return True
+        return False
 
-    def states(self, player: int, round: int, bets: np.ndarray) -> np.ndarray:
-        """Return states with each private state of a round after each of some bets.
-
-        Args:
-          player: Player whose private states they are.
-          round: Round of the private states.
-          bets: The players' actions, int32 [n, m]; rounds begin at the same places.
-
-        Returns:
-          n · H states of the batched rules; the private states after the first bets
-          come first.
-        """
-        outcomes = self.examples[player][round]
-        each = np.repeat(bets, len(outcomes), axis=0)
-        return dealing.play(self.rules, np.tile(outcomes, (len(bets), 1)), each)
-
-    def random_examples(
-        self, player: int, round: int, random: np.random.Generator
+    def deals(
+        self, player: int, round: int, random: np.random.Generator | None = None
     ) -> np.ndarray:
-        """Return one of the deals behind each private state of a round, at random.
+        """Return a deal of each private state.
 
         Args:
-          player: The player who has the private states.
-          round: The round.
-          random: Consumed.
+          player: Player of the private states.
+          round: Round of the private states.
+          random: If given, the deals are chosen at random.
 
         Returns:
-          Chance outcomes, as `examples[player][round]`, int [H, n].
+          Chance outcomes up to the round, int [H, n].
 
         Raises:
           GameTooLargeError: If there are too many deals to list them.
         """
+        if random is None:
+            return self.examples[player][round]
         every = every_deal(self._checked, self._line, _MOST_LISTED)
         if every is None:
             raise GameTooLargeError(
@@ -264,19 +251,6 @@ class DealtReader:
         private_states = np.array([number[tuple(row)] for row in keys.tolist()])
         return deals[np.unique(private_states, return_index=True)[1]]
 
-    def state_after(self, deal: np.ndarray, bets: np.ndarray) -> pyspiel.State:
-        """Return OpenSpiel's state after a deal and the players' actions.
-
-        Args:
-          deal: All chance outcomes, int [n].
-          bets: All actions of players, int [m].
-        """
-        state = self._checked.game.new_initial_state()
-        left, moves = deal.tolist(), bets.tolist()
-        while left or moves:
-            state.apply_action((left if state.is_chance_node() else moves).pop(0))
-        return state
-
     def name(self, player: int, round: int, private_state: int) -> str:
         """Return a name of a private state; of several deals, that of one of them."""
         outcomes = self.examples[player][round][private_state : private_state + 1]
@@ -286,6 +260,6 @@ class DealtReader:
         if make is not None:
             name: str = make(states, player)[0]
             return name
-        state = self.state_after(outcomes[0], np.array(bets, np.int64))
+        state = dealing.state_after(self._checked.game, outcomes[0], bets)
         text: str = state.information_state_string(player)
         return text
