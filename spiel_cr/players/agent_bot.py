@@ -123,7 +123,7 @@ class AgentBot(PolicyPlayer):
     """An agent in another program as a bot.
 
     Attributes:
-      description: What the agent reports about itself: its answer to "hello".
+      description: The agent's answer to "hello", in which it describes itself.
       replies: The decisions since `begin`, and the replies.
     """
 

@@ -1,8 +1,8 @@
 """Connections to agents in other programs, by JSON lines or over HTTP.
 
 A program is started without a shell and answers on standard output; an address receives
-each message by POST. What an agent sends is data: it is parsed as JSON, with limits on
-its size and time, and never evaluated.
+each message by POST. Answers are data: they are parsed as JSON, with limits on their size
+and time, and never evaluated.
 """
 
 import contextlib
@@ -52,7 +52,7 @@ class AgentConfig:
       url: Address to which messages are posted.
       timeout: Seconds for an answer.
       retries: Number of further attempts after an invalid answer.
-      on_invalid: What replaces an answer that is still invalid: "uniform" play, the
+      on_invalid: Replacement of an answer that is still invalid: "uniform" play, the
         "first" legal action, or "error", which stops.
       new_process: Whether every session starts a new process.
       allow_remote: Whether the address may be on another machine.

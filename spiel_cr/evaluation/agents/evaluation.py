@@ -74,7 +74,7 @@ class AgentEvaluation:
       answers: Number of answers at each queried infoset; 1 if the agent answers with
         probabilities.
       memory: Test for memory between hands.
-      descriptions: What the agent reported about itself, each version once.
+      descriptions: Descriptions that the agent gave of itself, each version once.
       queries: Number of answers in the log, without retries.
       invalid: Number of invalid answers by kind.
       replaced: Number of answers that were replaced by the rule for invalid answers.
@@ -153,7 +153,7 @@ def evaluate_agent(
       queries: Largest number of answers; retries of invalid answers are not counted.
       players: The responders; both for NashConv.
       seed: Seed of the sessions, which the agent receives.
-      workers: Number of queries at a time, each to a program of its own.
+      workers: Number of queries at a time, each to a separate program.
       cost_limit: Cost, as the agent reports it, at which no further query is sent.
       memory_limit: Largest memory for the game tree.
       out: Folder of all answers, from which the same call resumes.
@@ -184,13 +184,13 @@ def evaluate_agent(
     settings = {"game": str(tree.game), "policy": agent, "seed": seed}
     check, key = agent_queries.check_line, AgentTask._fields
     with JsonLog(out, "answers", settings, key=key, check=check, label="answer") as log:
-        asked = agent_queries.AgentQueries(
+        oracle = agent_queries.AgentQueries(
             tree, config, log, seed=seed, workers=workers, cost_limit=cost_limit
         )
         try:
-            parts = _evaluate(asked, tuple(players), queries, seed)
+            parts = _evaluate(oracle, tuple(players), queries, seed)
         finally:
-            asked.close()
+            oracle.close()
         log.arrange(sorted(log.records))
         records = [log.records[key] for key in sorted(log.records)]
     replies = [reply for record in records for reply in record["replies"]]
@@ -204,16 +204,16 @@ def evaluate_agent(
         invalid=collections.Counter(kind for r in replies for kind in r["invalid"]),
         replaced=sum(reply["is_replaced"] for reply in replies),
         rule=config.on_invalid,
-        cost=asked.cost,
+        cost=oracle.cost,
         seconds=time.perf_counter() - start,
     )
 
 
 def _evaluate(
-    asked: agent_queries.AgentQueries, players: tuple[int, ...], budget: int, seed: int
+    oracle: agent_queries.AgentQueries, players: tuple[int, ...], budget: int, seed: int
 ) -> tuple[tuple[SeatEvaluation, ...], int, MemoryTest]:
     """Query the agent; return seats, answers at each infoset, and the memory test."""
-    tree, has_probabilities = asked.tree, asked.gives_probabilities()
+    tree, has_probabilities = oracle.tree, oracle.gives_probabilities()
     infosets = _by_importance(tree, players)
     most, count = int(budget * (1 - 2 * _SESSIONS)), 1
     if not has_probabilities:
@@ -223,7 +223,7 @@ def _evaluate(
         for place in infosets[: most // count]
         for number in range(count)
     ]
-    records = asked.run(tasks, asked.ask, "answers")
+    records = oracle.run(tasks, oracle.ask, "answers")
     answers = {1 - p: _answers(tree, 1 - p, count, records) for p in players}
     tables, matches = [], {}
     uniform = UniformRandomPolicy(tree.game)
@@ -232,19 +232,19 @@ def _evaluate(
     }
     for player, (shares, queried) in answers.items():
         plan = [AgentTask(RANDOM, player, 0, n) for n in range(sessions[player])]
-        play = functools.partial(asked.play, uniform)
-        later = asked.run(plan, play, "memory test")
+        play = functools.partial(oracle.play, uniform)
+        later = oracle.run(plan, play, "memory test")
         tables += _tables(tree, player, shares, queried, later)
     memory = memory_test(tables, exact=has_probabilities, seed=seed)
     if memory.has_memory:
         for player in players:
             response = _response(tree, player, *answers[1 - player])
-            play = functools.partial(asked.play, response)
+            play = functools.partial(oracle.play, response)
             plan = [
                 AgentTask(RESPONSE, 1 - player, 0, n)
                 for n in range(sessions[1 - player])
             ]
-            matches[player] = _mean(tree, asked.run(plan, play, "matches"))
+            matches[player] = _mean(tree, oracle.run(plan, play, "matches"))
     values: tuple[float | None, ...] = (None, None)
     if sum(map(len, tree.infosets)) <= _MOST_INFOSETS:
         values = solve(tree, "lp").values()
@@ -325,7 +325,7 @@ def _tables(
     queried: np.ndarray,
     records: Sequence[Record],
 ) -> list[tuple[np.ndarray, np.ndarray]]:
-    """Return sums of answers in sessions of their own, and after other hands."""
+    """Return sums of answers in separate sessions, and after other hands."""
     later: dict[int, list[list[float]]] = {}
     for reply in (reply for record in records for reply in record["replies"]):
         later.setdefault(reply["infoset"], []).append(reply["probabilities"])

@@ -11,7 +11,7 @@ _PERMUTATIONS = 1999
 
 
 class MemoryTest(NamedTuple):
-    """Comparison of answers in sessions of their own with those after other hands.
+    """Comparison of answers in separate sessions with those after other hands.
 
     Attributes:
       p_value: Probability of a difference at least as large without memory; None if
