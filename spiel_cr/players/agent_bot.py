@@ -271,5 +271,5 @@ class AgentBot(PolicyPlayer):
         self._is_new = True
 
     def __del__(self) -> None:
-        if hasattr(self, "_connection"):
-            self._connection.close()
+        if (connection := getattr(self, "_connection", None)) is not None:
+            connection.close()

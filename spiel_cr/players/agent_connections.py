@@ -1,8 +1,8 @@
 """Connections to agents in other programs, by JSON lines or over HTTP.
 
 A program is started without a shell and answers on standard output; an address receives
-each message by POST. Answers are data: they are parsed as JSON, with limits on their size
-and time, and never evaluated.
+each message by POST. Answers are data: they are parsed as JSON, with limits on their
+size and time, and never evaluated.
 """
 
 import contextlib

@@ -6,7 +6,7 @@ import functools
 import math
 import time
 from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 from open_spiel.python.policy import UniformRandomPolicy
@@ -179,8 +179,7 @@ def evaluate_agent(
     check_integer(workers, "workers", 1, 1024)
     check_number(cost_limit, "cost_limit", "(0, inf]")
     check_seed(seed)
-    tree = build_for_evaluation(game, memory_limit, worlds=False)
-    assert isinstance(tree, GameTree)
+    tree = cast(GameTree, build_for_evaluation(game, memory_limit, worlds=False))
     settings = {"game": str(tree.game), "policy": agent, "seed": seed}
     check, key = agent_queries.check_line, AgentTask._fields
     with JsonLog(out, "answers", settings, key=key, check=check, label="answer") as log:
