@@ -73,7 +73,7 @@ def run(arguments: Arguments) -> dict[str, object]:
         f"of {result.reference})",
     ]
     habits = result.habits[:_MOST]
-    rows = [(*h[:3], h.best, h.count, h.loss, h.count * h.loss) for h in habits]
+    rows = [(*h[:3], h.best, h.times, h.loss, h.times * h.loss) for h in habits]
     print(one_line(f"{arguments.game}: {arguments.open}"))
     for line in lines:
         print(f"  {line}")

@@ -42,7 +42,7 @@ class Habit(NamedTuple):
       player: The player, 0 or 1.
       information_state: Its information state string.
       action: Name of the action.
-      count: Number of these decisions.
+      times: Number of these decisions.
       loss: Value of the best action minus that of the chosen one, in the game's units.
       best: Name of the best action.
     """
@@ -50,7 +50,7 @@ class Habit(NamedTuple):
     player: int
     information_state: str
     action: str
-    count: int
+    times: int
     loss: float
     best: str
 
@@ -191,7 +191,8 @@ def _habits(
 ) -> list[Habit]:
     """Return the decisions that lose value, the largest total loss first."""
     by_sequence, _ = action_values(tree, behaviours)
-    histories, counts = tree.histories, {}
+    histories = tree.histories
+    counts: dict[tuple[int, int, int], int] = {}
     for actions in matches:
         for state, action in moves_along(tree.game, actions):
             if state.current_player() >= 0:
@@ -219,4 +220,4 @@ def _habits(
                 )
                 name = tree.label(player, infoset)
                 habits.append(Habit(player, name, chosen, count, loss, best))
-    return sorted(habits, key=lambda habit: -habit.count * habit.loss)
+    return sorted(habits, key=lambda habit: -habit.times * habit.loss)
