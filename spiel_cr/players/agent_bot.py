@@ -166,7 +166,7 @@ class AgentBot(PolicyPlayer):
                 np.random.SeedSequence([seed, attempt]).generate_state(1)[0] >> 1
             )
         answer = self._connection.exchange(
-            [self._message("hello", protocol=PROTOCOL, game=self._game, seed=seed)]
+            self._message("hello", protocol=PROTOCOL, game=self._game, seed=seed)
         )
         if len(repr(answer)) > _MOST_TEXT:
             raise InvalidAnswerError("too long", "answer to hello")
@@ -196,7 +196,7 @@ class AgentBot(PolicyPlayer):
                 if self._is_new:
                     self._hello(attempt)
                 message = self._message("act", **decision_fields(state))
-                reply = read_reply(self._connection.exchange([message]), legal)
+                reply = read_reply(self._connection.exchange(message), legal)
                 if reply.is_move and self.description.get("probabilities") is True:
                     raise InvalidAnswerError("no probabilities", "hello announced them")
                 return reply._replace(invalid=tuple(invalid))
@@ -256,7 +256,7 @@ class AgentBot(PolicyPlayer):
     def _tell(self, kind: str, **values: Any) -> None:
         if not self._is_new:
             try:
-                self._connection.send([self._message(kind, **values)])
+                self._connection.send(self._message(kind, **values))
             except (InvalidAnswerError, OSError):
                 self.close()
 

@@ -18,7 +18,7 @@ import socket
 import subprocess
 import threading
 import urllib.parse
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Literal, get_args
 
 from spiel_cr.common.checks import check_choice, check_integer, check_number
@@ -125,6 +125,33 @@ def _parse(answer: bytes) -> dict[str, Any]:
         raise InvalidAnswerError("not a JSON object", str(error)[:200]) from None
 
 
+@contextlib.contextmanager
+def _deadline(seconds: float, stop: Callable[[], object]) -> Iterator[None]:
+    """Call a function that makes the block fail if it takes too long.
+
+    Raises:
+      InvalidAnswerError: If the block took too long.
+    """
+    is_late = threading.Event()
+
+    def end() -> None:
+        is_late.set()
+        stop()
+
+    timer = threading.Timer(seconds, end)
+    timer.daemon = True
+    timer.start()
+    try:
+        yield
+    except Exception:
+        if not is_late.is_set():
+            raise
+    finally:
+        timer.cancel()
+    if is_late.is_set():
+        raise InvalidAnswerError("timeout", f"{seconds:g} s")
+
+
 class ProcessConnection:
     """A program that reads messages from standard input, one JSON object a line."""
 
@@ -132,8 +159,8 @@ class ProcessConnection:
         self._words, self._timeout = shlex.split(config.command), config.timeout
         self._process: subprocess.Popen[bytes] | None = None
 
-    def exchange(self, messages: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-        """Send messages, and return the answer to the last one.
+    def exchange(self, message: Mapping[str, Any]) -> dict[str, Any]:
+        """Send a message, and return the answer.
 
         Raises:
           InvalidAnswerError: If there is no valid answer in time. The program is ended,
@@ -148,45 +175,32 @@ class ProcessConnection:
                 # It would be mistaken for the answer to the next message.
                 raise InvalidAnswerError("output without a question")
             os.set_blocking(output.fileno(), True)
-            self.send(messages)
+            self.send(message)
             line = output.readline(MOST_BYTES + 1)
             if not line.endswith(b"\n") and len(line) <= MOST_BYTES:
                 raise InvalidAnswerError("ended", "the program closed its output")
             return _parse(line)
 
-    def send(self, messages: Sequence[Mapping[str, Any]]) -> None:
-        """Send messages that need no answer."""
+    def send(self, message: Mapping[str, Any]) -> None:
+        """Send a message that needs no answer."""
         stdin = self._start().stdin
         assert stdin is not None
-        stdin.write(b"".join(json.dumps(m).encode() + b"\n" for m in messages))
+        stdin.write(json.dumps(message).encode() + b"\n")
         stdin.flush()
 
     @contextlib.contextmanager
     def _limited(self) -> Iterator[subprocess.Popen[bytes]]:
         """End the program if the block takes too long or fails."""
-        process, is_late = self._start(), threading.Event()
-
-        def stop() -> None:
-            is_late.set()
-            _kill(process)
-
-        timer = threading.Timer(self._timeout, stop)
-        timer.daemon = True
-        timer.start()
+        process = self._start()
         try:
-            yield process
-        except (InvalidAnswerError, OSError) as error:
+            with _deadline(self._timeout, lambda: _kill(process)):
+                yield process
+        except OSError as error:
             self.close()
-            if is_late.is_set():
-                raise InvalidAnswerError("timeout", f"{self._timeout:g} s") from None
-            if isinstance(error, OSError):
-                raise InvalidAnswerError("ended", str(error)) from None
-            raise
+            raise InvalidAnswerError("ended", str(error)) from None
         except BaseException:
             self.close()
             raise
-        finally:
-            timer.cancel()
 
     def _start(self) -> subprocess.Popen[bytes]:
         if self._process is None:
@@ -230,54 +244,43 @@ class HttpConnection:
     def __init__(self, config: AgentConfig) -> None:
         self._parts, self._timeout = config.check_address(), config.timeout
 
-    def exchange(self, messages: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-        """Send messages, and return the answer to the last one.
+    def exchange(self, message: Mapping[str, Any]) -> dict[str, Any]:
+        """Send a message, and return the answer.
 
         Raises:
           InvalidAnswerError: If there is no valid answer in time.
         """
-        self.send(messages[:-1])
-        return _parse(self._post(messages[-1]))
+        return _parse(self.send(message))
 
-    def send(self, messages: Sequence[Mapping[str, Any]]) -> None:
-        """Send messages whose answers do not matter."""
-        for message in messages:
-            self._post(message)
-
-    def _post(self, message: Mapping[str, Any]) -> bytes:
-        parts, is_late = self._parts, threading.Event()
+    def send(self, message: Mapping[str, Any]) -> bytes:
+        """Send a message, and return the body of the response."""
+        parts = self._parts
         secure = parts.scheme == "https"
         kind = http.client.HTTPSConnection if secure else http.client.HTTPConnection
         connection = kind(parts.hostname or "", parts.port, timeout=self._timeout)
+        path = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
+        headers = {"Content-Type": "application/json"}
 
         def stop() -> None:
-            is_late.set()
             if connection.sock is not None:
                 with contextlib.suppress(OSError):
                     connection.sock.shutdown(socket.SHUT_RDWR)
 
-        # The time limit of a socket is one of each part of an answer.
-        timer = threading.Timer(self._timeout, stop)
-        timer.daemon = True
-        timer.start()
-        path = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
         try:
-            headers = {"Content-Type": "application/json"}
-            connection.request("POST", path, json.dumps(message), headers)
-            # The response keeps the socket alone if the server closes the connection.
-            stream = connection.sock
-            response = connection.getresponse()
-            connection.sock = connection.sock or stream
-            answer = response.read(MOST_BYTES + 1)
+            # The time limit of a socket is one of each part of an answer.
+            with _deadline(self._timeout, stop):
+                connection.request("POST", path, json.dumps(message), headers)
+                # The response keeps the socket alone if the server closes it.
+                stream = connection.sock
+                response = connection.getresponse()
+                connection.sock = connection.sock or stream
+                answer = response.read(MOST_BYTES + 1)
+        except TimeoutError:
+            raise InvalidAnswerError("timeout", f"{self._timeout:g} s") from None
         except (OSError, http.client.HTTPException) as error:
-            if is_late.is_set() or isinstance(error, TimeoutError):
-                raise InvalidAnswerError("timeout", f"{self._timeout:g} s") from None
             raise InvalidAnswerError("no connection", str(error)) from None
         finally:
-            timer.cancel()
             connection.close()
-        if is_late.is_set():
-            raise InvalidAnswerError("timeout", f"{self._timeout:g} s")
         if response.status != 200:
             raise InvalidAnswerError("HTTP status", str(response.status))
         return answer

@@ -76,6 +76,28 @@ def test_another_language():
     assert (low, high) == pytest.approx((exact, exact), abs=1e-9)
 
 
+def test_a_recorded_transcript():
+    """Ten answers of noisy.py at each infoset of Kuhn poker."""
+    agent = example("replay.py", agents.FOLDER / "transcript.jsonl")
+    low, high = evaluate_agent("kuhn_poker", agent, queries=300).interval
+    exact = spiel_cr.nash_conv("kuhn_poker", noisy_policy("kuhn_poker", 0.4))
+    assert low <= exact <= high and high - low < 1
+
+
+def test_the_agent_with_rules():
+    """Its answers to hands of Leduc poker, by the rules in its first line."""
+    bot = spiel_cr.load_bot("leduc_poker", example("rule_based.py"), 0)
+    # The card of player 0, and the move: fold is 0, call 1, raise 2.
+    for card, moves in ((0, (1, 0)), (2, (1, 1)), (4, (2, 2))):
+        state = spiel_cr.load_game("leduc_poker").new_initial_state()
+        for action in (card, 3):
+            state.apply_action(action)
+        assert bot.step(state) == moves[0]
+        for action in (1, 2):  # a call, and a raise of player 1
+            state.apply_action(action)
+        assert bot.step(state) == moves[1]
+
+
 def test_crashes_are_counted():
     agent = example("crashing.py", retries=1)
     result = evaluate_agent("kuhn_poker", agent, queries=240)
