@@ -124,7 +124,7 @@ class AgentEvaluation:
         seats = [{**s._asdict(), "bounds": s.bounds._asdict()} for s in self.seats]
         return {
             **dataclasses.asdict(self),
-            "at_least": low,
+            "at_least": low if math.isfinite(low) else None,
             "at_most": high if math.isfinite(high) else None,
             "plug_in": self.bounds.upper,
             "memory": {**self.memory._asdict(), "has_memory": self.memory.has_memory},
