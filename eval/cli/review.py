@@ -14,6 +14,7 @@ examples:
 """
 
 import dataclasses
+from collections.abc import Sequence
 
 from spiel_cr.common import atomic
 from spiel_cr.common.memory import Limit
@@ -98,7 +99,7 @@ def run(arguments: Arguments) -> dict[str, object]:
     }
 
 
-def _page(game: str, lines: list[str], rows: list[tuple[object, ...]]) -> str:
+def _page(game: str, lines: Sequence[str], rows: Sequence[tuple[object, ...]]) -> str:
     """Return the page of a review."""
     titles = "player", "information state", "action", "best action", "decisions"
     head = "".join(f"<th>{t}</th>" for t in (*titles, "loss of each", "loss in all"))
