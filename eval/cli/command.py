@@ -240,14 +240,15 @@ def _check_folder(path: str, flag: str) -> None:
 # Groups of options on help pages, by title.
 _GROUPS = {
     "game": "--game --suite --form --no-batched-rules --hand-buckets "
-    "--imperfect-recall --policy --player --bot --bots --actions --open --board "
-    "--pot --stack --ranges --bets --first --rake --stacks --prizes --blinds",
+    "--imperfect-recall --policy --player --bot --bots --policies --reference "
+    "--actions --open --board --pot --stack --ranges --bets --first --rake --stacks "
+    "--prizes --blinds",
     "algorithm": "--algorithm --algorithms --numbers --candidates --dtype --lock "
     "--lock-player --method --thresholds --early-rounds --later --endgames --depth "
     "--depth-unit --leaf --gadget --values --noise --seed",
     "stopping and evaluation": "--iterations --trunk-iterations --seconds --minutes "
     "--wall-clock --until --eval-every --evaluator --matches --repeats --seeds --folds "
-    "--retry --rounds --steps",
+    "--retry --rounds --steps --queries --cost-limit",
     "output": "--save --checkpoint --checkpoint-every --out --plot --figure --panel "
     "--width --unit --latex --html --csv --efg --node --report --write-ranges "
     "--notation --find --sort --limit",

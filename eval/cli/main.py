@@ -51,7 +51,8 @@ from .command import (
 # The modules of the commands, in the order of the help.
 _COMMANDS = (
     "info algorithms solve spot resolve evaluate subgame best-response exploit "
-    "certify tournament play compare tune show trace export study abstract push-fold"
+    "certify tournament review play compare tune show trace export study abstract "
+    "push-fold"
 ).split()
 
 # Prefixes of XLA's messages about invalid operations, which are mistakes in the code.

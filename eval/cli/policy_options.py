@@ -32,7 +32,8 @@ class PolicyOptions(WorkerOptions):
 POLICIES = f"""policies:
   uniform; {", ".join(FIXED_POLICIES)} (poker);
   an algorithm's average strategy: cfr+(iterations=10), lp;
-  PATH.npz of --save; a bot: resolving(iterations=100)"""
+  PATH.npz of --save; a bot: resolving(iterations=100);
+  an agent in another program: process(command="python agent.py")"""
 
 
 def players_of(arguments: Arguments) -> tuple[int, ...]:

@@ -1,7 +1,8 @@
 """One syntax for everything that has settings: `name(parameter=value,...)`.
 
 It is OpenSpiel's syntax of game strings, but values remain text until the table of the
-named object determines their types. A value may itself be such a string.
+named object determines their types. A value may itself be such a string. In double
+quotes, a value may contain commas and brackets.
 """
 
 import dataclasses
@@ -148,8 +149,11 @@ def parse(text: str, kind: str, *, empty: bool = False) -> Parameters:
     values: dict[str, str] = {}
     if not bracket:
         return Parameters(kind, text, name, values)
-    parts, depth, begin = [], 1, 0
+    parts, depth, begin, is_quoted = [], 1, 0, False
     for place, letter in enumerate(rest):
+        is_quoted ^= letter == '"'
+        if is_quoted:
+            continue
         depth += (letter == "(") - (letter == ")")
         if depth == 0 or (depth == 1 and letter == ","):
             parts.append(rest[begin:place])
@@ -157,7 +161,8 @@ def parse(text: str, kind: str, *, empty: bool = False) -> Parameters:
         if depth == 0:
             break
     if depth:
-        raise wrong("a bracket is not closed")
+        mark = "quotation mark" if is_quoted else "bracket"
+        raise wrong(f"a {mark} is not closed")
     if rest[begin:].strip():
         raise wrong(f"{rest[begin:].strip()!r} follows the last bracket")
     for part in parts if any(part.strip() for part in parts) else ():
@@ -166,7 +171,8 @@ def parse(text: str, kind: str, *, empty: bool = False) -> Parameters:
             raise wrong(f"{part.strip()!r} is not parameter=value")
         if key in values:
             raise wrong(f"{key} is given twice")
-        values[key] = value
+        is_quoted = len(value) > 1 and value[0] == value[-1] == '"'
+        values[key] = value[1:-1] if is_quoted else value
     return Parameters(kind, text, name, values)
 
 

@@ -29,7 +29,7 @@ from spiel_cr.games.opening.opened import open_game
 from spiel_cr.games.tree.tree import GameTree
 from spiel_cr.games.tree.tree_builder import Game
 from spiel_cr.players.player_specs import PolicyLike, as_policy_source, read_player
-from spiel_cr.policies.conversions import history_values
+from spiel_cr.policies.conversions import Behaviours, history_values
 from spiel_cr.policies.queries import row_probabilities, rules_for
 from spiel_cr.policies.rollouts import Answers, moves
 
@@ -98,13 +98,17 @@ class TreeValues(Baseline):
 
     Attributes:
       instance: The game tree.
+      strategy: The policy of these values, float64 [S] of each player; None if they are
+        not those of a policy.
     """
 
     instance: GameTree
 
-    def __init__(self, tree: GameTree, values: np.ndarray) -> None:
+    def __init__(
+        self, tree: GameTree, values: np.ndarray, strategy: Behaviours | None = None
+    ) -> None:
         """Keep player 0's values, float64 [N]."""
-        self.instance, self._values = tree, values
+        self.instance, self._values, self.strategy = tree, values, strategy
         self.root = np.zeros(1, np.int64)
 
     def after(
@@ -202,7 +206,13 @@ class RolloutValues(Baseline):
         return over, returns, weights
 
 
-def baseline(game: Game, policy: PolicyLike, *, memory_limit: Limit = None) -> Baseline:
+def baseline(
+    game: Game,
+    policy: PolicyLike,
+    *,
+    memory_limit: Limit = None,
+    name: str = "aivat",
+) -> Baseline:
     """Return the values of a policy against itself: exact, or by rollouts.
 
     Args:
@@ -210,6 +220,7 @@ def baseline(game: Game, policy: PolicyLike, *, memory_limit: Limit = None) -> B
       policy: A policy of both players: an OpenSpiel policy, a result of `solve`, or a
         string such as "cfr+(iterations=100)" or the path of a file.
       memory_limit: Largest memory for the game tree; larger games use rollouts.
+      name: Name of the argument, for errors.
 
     Raises:
       GameTooLargeError: If the game tree does not fit into memory, and the policy needs
@@ -229,9 +240,10 @@ def baseline(game: Game, policy: PolicyLike, *, memory_limit: Limit = None) -> B
         )
     except (OSError, ValueError) as error:
         kind = GameTooLargeError if isinstance(error, GameTooLargeError) else ValueError
-        raise kind(f"aivat={policy!r}: {error}") from error
+        raise kind(f"{name}={policy!r}: {error}") from error
     assert target.tree is not None
-    return TreeValues(target.tree, history_values(target.tree, target.strategy()))
+    strategy = target.strategy()
+    return TreeValues(target.tree, history_values(target.tree, strategy), strategy)
 
 
 def _policy(

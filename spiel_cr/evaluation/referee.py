@@ -12,7 +12,12 @@ from spiel_cr.games.opening.game_checks import chance_outcomes, returns
 from spiel_cr.games.opening.opened import open_game
 from spiel_cr.games.tree.tree_builder import Game
 from spiel_cr.policies import best_responses
-from spiel_cr.policies.bot_base import check_seat, gives_policy, policy_at
+from spiel_cr.policies.bot_base import (
+    PolicyPlayer,
+    check_seat,
+    gives_policy,
+    policy_at,
+)
 from spiel_cr.policies.queries import distribution
 from spiel_cr.resolving.clock import KeepsStatistics, Statistics
 from spiel_cr.solvers.cfr import cfr
@@ -106,6 +111,9 @@ def play_match(
             if other != player:
                 bot.inform_action(state, player, action)
         state.apply_action(action)
+    for bot in bots:
+        if isinstance(bot, PolicyPlayer):
+            bot.end_match(state)
     first, second = returns(state)
     return Match(
         tuple(state.history()),

@@ -4,7 +4,8 @@ One grammar is valid wherever a player is: the name of a player with parameters 
 OpenSpiel's syntax, such as "resolving(move_ms=100)"; an algorithm with its iterations,
 such as "cfr+(iterations=10)", whose average strategy plays; a fixed policy of poker,
 such as "always_call"; the path of a policy file, which ends in .npz; or
-"module:name(...)" for a player that a user wrote.
+"module:name(...)" for a player that a user wrote. Agents in other programs are
+"process(command=...)" and "http(url=...)".
 """
 
 import dataclasses
@@ -22,6 +23,8 @@ from spiel_cr.games.opening.opened import Openable, open_game
 from spiel_cr.games.public_tree.public_tree_loading import public_tree_game
 from spiel_cr.games.tree.tree_builder import as_tree
 from spiel_cr.players import bots, lookahead_bot, plugin_players
+from spiel_cr.players.agent_bot import AgentBot
+from spiel_cr.players.agent_connections import AgentConfig
 from spiel_cr.players.bots import PolicyBot
 from spiel_cr.players.fixed_policies import FIXED_POLICIES, FixedPolicy
 from spiel_cr.players.honest_policy import HonestPolicy
@@ -39,6 +42,8 @@ from spiel_cr.solvers.solve import solve, task_of
 
 _RESOLVING = table_of(ResolvingConfig)
 _LOOKAHEAD = table_of(LookaheadConfig)
+_AGENT = table_of(AgentConfig)
+_OF_PROGRAMS, _OF_ADDRESSES = ("command", "new_process"), ("url", "allow_remote")
 _ALGORITHMS = (*CFR.presets, *MCCFR.presets, *LP.presets)
 
 
@@ -56,6 +61,7 @@ class PlayerSpec:
       resolves_public_tree: Whether the public-tree form does as well.
       is_exact: Whether it plays one strategy, whatever the seed and its time.
       file: Policy file that the player plays; None for other players.
+      agent: Settings of an agent in another program; None for other players.
     """
 
     name: str
@@ -66,6 +72,7 @@ class PlayerSpec:
     resolves_public_tree: bool = False
     is_exact: bool = False
     file: PolicyFile | None = None
+    agent: AgentConfig | None = None
 
     def policy(
         self,
@@ -268,6 +275,17 @@ def _uniform(text: str, values: dict[str, Any]) -> PlayerSpec:
     )
 
 
+def _agent(text: str, values: dict[str, Any]) -> PlayerSpec:
+    config = AgentConfig(**values)
+    return PlayerSpec(
+        text,
+        lambda game, player, seed: AgentBot(
+            open_game(game).game, player, config, seed=seed
+        ),
+        agent=config,
+    )
+
+
 class _Kind(NamedTuple):
     """Players of one name.
 
@@ -309,6 +327,16 @@ PLAYERS: dict[str, _Kind] = {
         "plays a policy with suits exchanged such that equivalent deals are the same",
     ),
     "uniform": _Kind(_uniform, {}, "plays all actions alike"),
+    "process": _Kind(
+        _agent,
+        {name: kind for name, kind in _AGENT.items() if name not in _OF_ADDRESSES},
+        "an agent in another program, which reads and writes JSON lines",
+    ),
+    "http": _Kind(
+        _agent,
+        {name: kind for name, kind in _AGENT.items() if name not in _OF_PROGRAMS},
+        "an agent at an address",
+    ),
 }
 
 

@@ -132,14 +132,16 @@ def best_values(
     Args:
       decisions: The player's decision points.
       total: The payoffs where each sequence is the last one, in the player's utility,
-        float64 [S]. The values of the infosets that follow are added in place.
+        float64 [S], or float64 [S, R] for R cases. The values of the infosets that
+        follow are added in place.
       fixed: Action probabilities at infosets where the player does not respond best,
         float64 [S]; NaN at the others. None: the player responds best at all of them.
 
     Returns:
-      float64 [I].
+      float64 [I], or float64 [I, R].
     """
-    values, sizes = np.zeros(len(decisions)), decisions.num_actions
+    sizes = decisions.num_actions
+    values = np.zeros((len(decisions), *total.shape[1:]))
     for infosets, sequences in decisions.upwards():
         begin = np.cumsum(sizes[infosets]) - sizes[infosets]
         best = np.maximum.reduceat(total[sequences], begin)

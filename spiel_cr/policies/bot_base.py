@@ -116,6 +116,9 @@ class PolicyPlayer(pyspiel.Bot):
         """Begin in the middle of a match; earlier decisions are solved when needed."""
         self.restart()
 
+    def end_match(self, state: pyspiel.State) -> None:
+        """Receive the terminal state of a match; subclasses may report its returns."""
+
     def inform_action(self, state: pyspiel.State, player: int, action: int) -> None:
         """Do nothing: information states contain all that the player observes."""
 

@@ -116,8 +116,11 @@ def uniform_behaviour(decisions: Decisions) -> np.ndarray:
 
 
 def reach_from_behaviour(decisions: Decisions, behaviour: np.ndarray) -> np.ndarray:
-    """Return the player's reach, from float64 [S] probabilities, float64 [S]."""
-    reach = np.ones(decisions.num_sequences)
+    """Return the player's reach, from float64 [S] probabilities, float64 [S].
+
+    Several strategies are columns, float64 [S, R].
+    """
+    reach = np.ones(behaviour.shape)
     owner = decisions.owner
     for _, sequences in decisions.downwards():
         reach[sequences] = (

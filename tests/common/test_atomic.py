@@ -115,7 +115,7 @@ def test_what_can_be_written_is_left_alone(tmp_path):
     assert len(listing(tmp_path)) == 7  # with two folders and what the link leads to
 
 
-def test_no_room_is_found_before_work(tmp_path, monkeypatch):
+def test_no_room_has_memory_before_work(tmp_path, monkeypatch):
     with file_size(0), pytest.raises(ValueError, match="--save=.*File too large"):
         atomic.check_writable(tmp_path / "new", "--save")
     assert listing(tmp_path) == []

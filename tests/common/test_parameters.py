@@ -169,7 +169,7 @@ def test_a_value_that_cannot_be_printed_is_escaped():
         parse("f(number=a\nb)", "leaf").convert(TABLE)
 
 
-def test_a_preset_is_found_by_its_name():
+def test_a_preset_has_memory_by_its_name():
     presets = {"small": 1, "large": 2}
     assert parse("large(a=1)", "size").preset(presets, "size") == 2
     words = r"size='huge\(a=1\)': there is no size 'huge'; choose one of small, large$"

@@ -64,6 +64,7 @@ _POKER = 0.25
 _ALWAYS: dict[str, dict[str, str]] = {
     "solve": {"--iterations": "2"},
     "resolve": {"--game": "kuhn_poker", "--iterations": "2"},
+    "review": {"--game": "kuhn_poker", "--reference": "uniform"},
     "subgame": {"--iterations": "2", "--trunk-iterations": "2"},
     "evaluate": {"--bot": "uniform"},
     "best-response": {"--matches": "2", "--simulations": "8", "--rollouts": "2"},
@@ -89,6 +90,7 @@ _ALWAYS: dict[str, dict[str, str]] = {
 }
 # Options that need others, or exclude them (None): of a command, or of all.
 _NEEDS: dict[tuple[str, str], dict[str, str | None]] = {
+    ("review", "--open"): {"--game": "kuhn_poker"},
     ("solve", "--plot"): {"--eval-every": "1", "--form": None},
     ("spot", "--plot"): {"--eval-every": "1"},
     ("solve", "--lock"): {
@@ -154,7 +156,10 @@ _LEFT_OUT = {
     "solve": ("--imperfect-recall", "--lock-player", "--hand-buckets"),
     "spot": ("--lock", "--open", "--report"),
     "resolve": ("--lock-player",),
-    "exploit": ("--trained", "--iterations", "--ray", "--workers"),
+    "exploit": (
+        *("--trained", "--iterations", "--ray", "--workers"),
+        *("--queries", "--cost-limit", "--allow-remote"),
+    ),
     "best-response": ("--rounds", "--checkpoint", "--ray", "--workers"),
 }
 _WITH_LP = (
@@ -325,6 +330,7 @@ def _make_policies(folder: pathlib.Path) -> None:
     np.savez(folder / "pickled.npz", allow_pickle=True, a=pickled)
     whole = (folder / "kuhn.npz").read_bytes()
     (folder / "truncated.npz").write_bytes(whole[: len(whole) // 2])
+    (folder / "matches.jsonl").write_text('{"actions": [0, 1, 1, 1]}\n')
     for name in ("file", "text.npz"):
         (folder / name).write_text("some text\n")
     (folder / "empty.npz").write_bytes(b"")

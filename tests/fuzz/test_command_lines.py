@@ -19,7 +19,7 @@ _PROCESSES = range(5000, 5024)
 
 
 def test_every_option_of_every_command_is_tried():
-    assert len(values.options()) == 20
+    assert len(values.options()) == 21
     for command, own in values.options().items():
         for flag, option in own.items():
             assert option.values.good, (command, flag)

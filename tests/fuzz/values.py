@@ -275,7 +275,14 @@ def not_bots() -> list[Bad]:
             base = {"path": "kuhn.npz"}
         if name in ("uniform", "honest"):
             base = {}
-        bad += _bad_parameters(name, base, kind.parameters)
+        table = kind.parameters
+        if name in ("process", "http"):
+            base = {"process": {"command": "cat"}, "http": {"url": "http://127.0.0.1"}}[
+                name
+            ]
+            # Any text may be a command or an address.
+            table = {k: v for k, v in table.items() if k in ("timeout", "retries")}
+        bad += _bad_parameters(name, base, table)
     paths = [path for path in _NOT_POLICY if path and path not in _NO_WORD]
     return bad + [Bad(f"policy(path={p})", ("path", p), (p,)) for p in paths]
 
@@ -421,6 +428,8 @@ _VALUES: dict[tuple[str, str], Values] = {
     (_ANY, "--board"): Values(("5c 9d",), ["5c 9d", "x"]),
     ("show", "--plot"): Values(("x.png",), ["x.png", "y.svg"]),
     (_ANY, "--patience"): _number("600", "0"),
+    (_ANY, "--queries"): _whole("20", "0 -1"),
+    (_ANY, "--cost-limit"): _number("1", "0"),
     (_ANY, "--find"): Values(("0", "", "\u00e4"), _NOT_TEXT),
     (_ANY, "--html"): Values(("page.html", "new/page.html"), _NOT_FILE),
     (_ANY, "--efg"): Values(("game.efg", "new/game.efg"), _NOT_FILE),
@@ -479,6 +488,13 @@ _VALUES: dict[tuple[str, str], Values] = {
     ("spot", "--rake"): Values(
         ("5%,3", "5%", "0.5%,2.5"),
         [*_lines("5  five%  101%"), Bad("5%,x", shown=("5% x",)), *_NO_WORD],
+    ),
+    ("review", "--open"): Values(("matches.jsonl",), ["folder", "file", "missing.x"]),
+    ("review", "--reference"): Values(
+        ("uniform", "cfr+(iterations=2)"), ["nonsense", "missing.npz", "text.npz"]
+    ),
+    ("review", "--policies"): _words(
+        "uniform;uniform", "uniform  ;", Bad("guess;uniform", (), ("guess",))
     ),
     ("spot", "--open"): Values(("spot.npz",), _NOT_POLICY),
     ("spot", "--write-ranges"): Values(("ranges.txt", "new/ranges.txt"), _NOT_FILE),
@@ -578,6 +594,8 @@ _ALIASES = {
     "--policy": ("opponent", "bot", "path"),
     "path": ("policy",),
     "--algorithms": ("algorithm",),
+    "--open": ("line",),
+    "--policies": ("bots",),
 }
 
 

@@ -117,7 +117,7 @@ def test_help_lists_every_bot_with_its_parameters():
     assert len(lines) == len(player_strings.PLAYERS)
     names = (
         *("resolving", "search", "oos", "solved", "policy", "honest", "deep"),
-        "uniform",
+        *("canonical", "uniform", "process", "http"),
     )
     for line, name in zip(lines, names, strict=True):
         assert line.startswith(f"  {name}(")

@@ -75,7 +75,7 @@ def test_two_histories_of_each_infoset_are_sampled(tree):
 
 
 @pytest.mark.parametrize("place", [1, 2])
-def test_a_contradiction_at_one_history_is_found_for_certain(tree, place):
+def test_a_contradiction_at_one_history_has_memory_for_certain(tree, place):
     """A sample of two histories may miss it; a query of all three may not."""
     odd = paths_by_infoset(tree)[0, 0][place]
     message = re.escape(f"after {list(odd)}; a strategy must depend on")

@@ -10,6 +10,7 @@ import importlib
 import io
 import itertools
 import os
+import pathlib
 import re
 import runpy
 import shlex
@@ -152,10 +153,17 @@ def _make_mine():
     trained.save("mine.npz")
 
 
+def _make_agent():
+    guide = pages.ROOT / "docs" / "how-to" / "evaluate-language-model-agent.md"
+    (program,) = pages.blocks(guide, "py")
+    pathlib.Path("agent.py").write_text(program.text)
+
+
 # Preparations that pages name in a comment `<!-- tests before: NAME -->`. What they
 # return are the names that the Python blocks of the page may use.
 _BEFORE = {
     "phantom_policy": _make_phantom,
+    "agent_file": _make_agent,
     "trained_policy": _make_mine,
     "public_tree_example": _start_of_signals,
 }

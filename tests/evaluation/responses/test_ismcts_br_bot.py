@@ -373,7 +373,7 @@ def test_whole_beliefs_are_solved_exactly(player):
     assert bot.simulations < 500 * asked / 4
 
 
-def test_more_is_found_from_whole_beliefs_with_equal_simulations():
+def test_more_has_memory_from_whole_beliefs_with_equal_simulations():
     """Where the whole tree is far too large for the simulations."""
     game = load_game("liars_dice(numdice=1,dice_sides=3)")
     opponent, tree = fixed(game, 3), reference.Tree(game)

@@ -154,7 +154,7 @@ def test_the_same_by_seed_however_it_is_asked():
     assert beliefs[0] == beliefs[1] != beliefs[2]
 
 
-def test_where_the_opponent_cannot_lead_or_nothing_is_found(monkeypatch):
+def test_where_the_opponent_cannot_lead_or_nothing_has_memory(monkeypatch):
     """A uniform opponent is believed in; bots move even where none fits that either."""
     game = pyspiel.load_game("phantom_ttt")
     state = after(game, 4, 0, 0)

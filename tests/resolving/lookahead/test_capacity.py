@@ -163,7 +163,7 @@ def test_lay_outs_that_come_to_nothing_cost_time():
     assert len(called) == 1
 
 
-def test_a_machine_that_was_busy_is_found_idle_again():
+def test_a_machine_that_was_busy_has_memory_idle_again():
     layers = LayerSolver(0, ResolvingConfig(move_ms=50), 500, Clock(50, None))
     layers._expanding.add(500, 0.01)
     layers._building.add(500, 0.2)

@@ -113,7 +113,7 @@ def test_workers_drop_what_nobody_has():
 
 
 @pytest.mark.slow
-def test_a_game_written_in_python_is_found_by_workers():
+def test_a_game_written_in_python_has_memory_by_workers():
     name = "python_ii_goofspiel(num_cards=3)"
     with contextlib.closing(Workers(load_game(name), 2)) as workers:
         found = play(workers, 20, 0)

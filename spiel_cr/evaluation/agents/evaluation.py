@@ -1,0 +1,356 @@
+"""Evaluation of an agent in another program by a budget of queries."""
+
+import collections
+import dataclasses
+import functools
+import math
+import time
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple, cast
+
+import numpy as np
+from open_spiel.python.policy import UniformRandomPolicy
+
+from spiel_cr.common import atomic
+from spiel_cr.common.checks import check_integer, check_number, check_seed
+from spiel_cr.common.json_log import JsonLog, Record
+from spiel_cr.common.memory import Limit
+from spiel_cr.common.statistics import mean_and_half_width
+from spiel_cr.evaluation.agents import queries as agent_queries
+from spiel_cr.evaluation.agents.bounds import (
+    FOLDS,
+    AgentResponder,
+    ValueBounds,
+    value_bounds,
+)
+from spiel_cr.evaluation.agents.memory_test import MemoryTest, memory_test
+from spiel_cr.evaluation.agents.queries import ANSWER, RANDOM, RESPONSE, AgentTask
+from spiel_cr.evaluation.opponent import build_for_evaluation
+from spiel_cr.evaluation.result import in_player_order
+from spiel_cr.games.opening.game_checks import payoff_offset, utility_bounds
+from spiel_cr.games.tree.tree import GameTree
+from spiel_cr.games.tree.tree_builder import Game
+from spiel_cr.players.player_strings import read_string
+from spiel_cr.policies.behaviour_files import form_policy
+from spiel_cr.policies.conversions import behaviour_from_reach, uniform_behaviour
+from spiel_cr.solvers.solve import solve
+
+# Share of the budget for sessions of hands: one for the memory test, and one for
+# matches if memory is found.
+_SESSIONS = 0.1
+# Largest number of infosets of a game whose value is computed.
+_MOST_INFOSETS = 20_000
+
+
+class SeatEvaluation(NamedTuple):
+    """A responder's value against the agent, and the infosets that were queried.
+
+    Attributes:
+      player: The responder.
+      bounds: Bounds of its best-response value, in the game's units.
+      game_value: The game's value for the responder; None if it is not known.
+      queried: Number of infosets of the agent with a complete set of answers.
+      infosets: Number of infosets of the agent with several actions.
+      matches: Mean return of a response, half of its 95% interval, and the number of
+        hands; None if no matches were played.
+    """
+
+    player: int
+    bounds: ValueBounds
+    game_value: float | None
+    queried: int
+    infosets: int
+    matches: tuple[float, float, int] | None = None
+
+
+@dataclasses.dataclass(frozen=True)
+class AgentEvaluation:
+    """Bounds of an agent's NashConv, or of one player's best-response value.
+
+    Attributes:
+      game: String of the game.
+      agent: String of the agent.
+      seats: The evaluation of each responder.
+      answers: Number of answers at each queried infoset; 1 if the agent answers with
+        probabilities.
+      memory: Test for memory between hands.
+      descriptions: Descriptions that the agent gave of itself, each version once.
+      queries: Number of answers in the log, without retries.
+      invalid: Number of invalid answers by kind.
+      replaced: Number of answers that were replaced by the rule for invalid answers.
+      rule: That rule.
+      cost: Sum of the costs that the agent reported.
+      seconds: Wall-clock time of this call.
+    """
+
+    game: str
+    agent: str
+    seats: tuple[SeatEvaluation, ...]
+    answers: int
+    memory: MemoryTest
+    descriptions: tuple[Mapping[str, Any], ...]
+    queries: int
+    invalid: Mapping[str, int]
+    replaced: int
+    rule: str
+    cost: float
+    seconds: float
+
+    @property
+    def bounds(self) -> ValueBounds:
+        """Bounds of the sum of the responders' values: of NashConv, if both respond."""
+        total = self.seats[0].bounds
+        for seat in self.seats[1:]:
+            total = total.plus(seat.bounds)
+        return total
+
+    @property
+    def interval(self) -> tuple[float, float]:
+        """Lower and upper end of NashConv, or of the value if one player responds.
+
+        If the agent has memory, the lower end is that of matches, and the upper end is
+        infinite.
+        """
+        low, high = self.bounds.interval
+        if self.memory.has_memory:
+            played = [seat.matches or (-math.inf, 0.0, 0) for seat in self.seats]
+            half = math.hypot(*(half for _, half, _ in played))
+            low, high = sum(mean for mean, _, _ in played) - half, math.inf
+        return (max(0.0, low) if len(self.seats) == 2 else low), high
+
+    def report(self) -> dict[str, Any]:
+        """Return the evaluation as a JSON-serialisable dict."""
+        low, high = self.interval
+        seats = [{**s._asdict(), "bounds": s.bounds._asdict()} for s in self.seats]
+        return {
+            **dataclasses.asdict(self),
+            "at_least": low if math.isfinite(low) else None,
+            "at_most": high if math.isfinite(high) else None,
+            "plug_in": self.bounds.upper,
+            "memory": {**self.memory._asdict(), "has_memory": self.memory.has_memory},
+            "seats": seats,
+        }
+
+
+def evaluate_agent(
+    game: Game,
+    agent: str,
+    *,
+    queries: int = 20_000,
+    players: Sequence[int] = (0, 1),
+    seed: int = 0,
+    workers: int = 1,
+    cost_limit: float = math.inf,
+    memory_limit: Limit = None,
+    out: atomic.Path | None = None,
+) -> AgentEvaluation:
+    """Compute a confidence interval of the NashConv of an agent in another program.
+
+    Args:
+      game: OpenSpiel game string, game, or game tree.
+      agent: A string such as 'process(command="python agent.py")' or
+        "http(url=http://127.0.0.1:8000)".
+      queries: Largest number of answers; retries of invalid answers are not counted.
+      players: The responders; both for NashConv.
+      seed: Seed of the sessions, which the agent receives.
+      workers: Number of queries at a time, each to a separate program.
+      cost_limit: Cost, as the agent reports it, at which no further query is sent.
+      memory_limit: Largest memory for the game tree.
+      out: Folder of all answers, from which the same call resumes.
+
+    Raises:
+      GameTooLargeError: If the game tree does not fit into memory.
+      ValueError: If an argument is invalid, the agent's answers are invalid and its
+        rule is "error", or the folder belongs to another evaluation.
+
+    Example:
+      >>> from spiel_cr.evaluation.agents import evaluate_agent
+      >>> agent = 'process(command="python3 examples/agents/rule_based.py")'
+      >>> evaluate_agent("kuhn_poker", agent, queries=10)  # doctest: +SKIP
+    """
+    start = time.perf_counter()
+    config = read_string(agent, "policy").agent
+    if config is None:
+        raise ValueError(
+            f"policy={agent!r} is not an agent in another program; use exploit, or "
+            f'write process(command="python agent.py")'
+        )
+    check_integer(queries, "queries", 1)
+    check_integer(workers, "workers", 1, 1024)
+    check_number(cost_limit, "cost_limit", "(0, inf]")
+    check_seed(seed)
+    tree = cast(GameTree, build_for_evaluation(game, memory_limit, worlds=False))
+    settings = {"game": str(tree.game), "policy": agent, "seed": seed}
+    check, key = agent_queries.check_line, AgentTask._fields
+    with JsonLog(out, "answers", settings, key=key, check=check, label="answer") as log:
+        oracle = agent_queries.AgentQueries(
+            tree, config, log, seed=seed, workers=workers, cost_limit=cost_limit
+        )
+        try:
+            parts = _evaluate(oracle, tuple(players), queries, seed)
+        finally:
+            oracle.close()
+        log.arrange(sorted(log.records))
+        records = [log.records[key] for key in sorted(log.records)]
+    replies = [reply for record in records for reply in record["replies"]]
+    described = {repr(record["agent"]): record["agent"] for record in records}
+    return AgentEvaluation(
+        str(tree.game),
+        agent,
+        *parts,
+        descriptions=tuple(described.values()),
+        queries=len(replies),
+        invalid=collections.Counter(kind for r in replies for kind in r["invalid"]),
+        replaced=sum(reply["is_replaced"] for reply in replies),
+        rule=config.on_invalid,
+        cost=oracle.cost,
+        seconds=time.perf_counter() - start,
+    )
+
+
+def _evaluate(
+    oracle: agent_queries.AgentQueries, players: tuple[int, ...], budget: int, seed: int
+) -> tuple[tuple[SeatEvaluation, ...], int, MemoryTest]:
+    """Query the agent; return seats, answers at each infoset, and the memory test."""
+    tree, has_probabilities = oracle.tree, oracle.gives_probabilities()
+    infosets = _by_importance(tree, players)
+    most, count = int(budget * (1 - 2 * _SESSIONS)), 1
+    if not has_probabilities:
+        count = max(FOLDS, most // max(len(infosets), 1))
+    tasks = [
+        AgentTask(ANSWER, *place, number)
+        for place in infosets[: most // count]
+        for number in range(count)
+    ]
+    records = oracle.run(tasks, oracle.ask, "answers")
+    answers = {1 - p: _answers(tree, 1 - p, count, records) for p in players}
+    tables, matches = [], {}
+    uniform = UniformRandomPolicy(tree.game)
+    sessions = {
+        player: _sessions(tree, player, budget // len(players)) for player in answers
+    }
+    for player, (shares, queried) in answers.items():
+        plan = [AgentTask(RANDOM, player, 0, n) for n in range(sessions[player])]
+        play = functools.partial(oracle.play, uniform)
+        later = oracle.run(plan, play, "memory test")
+        tables += _tables(tree, player, shares, queried, later)
+    memory = memory_test(tables, exact=has_probabilities, seed=seed)
+    if memory.has_memory:
+        for player in players:
+            response = _response(tree, player, *answers[1 - player])
+            play = functools.partial(oracle.play, response)
+            plan = [
+                AgentTask(RESPONSE, 1 - player, 0, n)
+                for n in range(sessions[1 - player])
+            ]
+            matches[player] = _mean(tree, oracle.run(plan, play, "matches"))
+    values: tuple[float | None, ...] = (None, None)
+    if sum(map(len, tree.infosets)) <= _MOST_INFOSETS:
+        values = solve(tree, "lp").values()
+    offset = payoff_offset(tree.game)
+    seats = []
+    for player in players:
+        bounds = value_bounds(tree, player, *answers[1 - player])
+        bounds = bounds._replace(
+            lower=bounds.lower + offset, upper=bounds.upper + offset
+        )
+        choices = tree.decisions[1 - player].num_actions > 1
+        num_queried = int((answers[1 - player][1] & choices).sum())
+        seats.append(
+            SeatEvaluation(
+                *(player, bounds, values[player], num_queried, int(choices.sum())),
+                matches.get(player),
+            )
+        )
+    return tuple(seats), count, memory
+
+
+def _by_importance(tree: GameTree, players: Sequence[int]) -> list[tuple[int, int]]:
+    """Return the agent's infosets, those that matter most for the bounds first.
+
+    The measure is the chance probability of the infoset's histories times the
+    difference of the largest and the least utility that can follow.
+
+    Returns:
+      Pairs of player and infoset, with several actions each.
+    """
+    histories, weighted = tree.histories, []
+    for player in (1 - responder for responder in players):
+        counts = tree.decisions[player].num_actions
+        responder = AgentResponder(tree, 1 - player, np.ones(len(counts), bool))
+        low, high = responder.extremes
+        acts = histories.player == player
+        stakes = (histories.chance * (high - low))[acts]
+        weight = np.bincount(histories.infoset[acts], stakes, minlength=len(counts))
+        weighted += [(-weight[i], player, int(i)) for i in np.flatnonzero(counts > 1)]
+    return [(player, infoset) for _, player, infoset in sorted(weighted)]
+
+
+def _sequences(tree: GameTree, player: int, infoset: int) -> slice:
+    """Return the sequences of an infoset's actions."""
+    decisions = tree.decisions[player]
+    first = int(decisions.first_sequence[infoset])
+    return slice(first, first + int(decisions.num_actions[infoset]))
+
+
+def _answers(
+    tree: GameTree, player: int, count: int, records: Sequence[Record]
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return a player's answers [K, S], and which infosets have all, bool [I]."""
+    decisions = tree.decisions[player]
+    shares = np.ones((count, decisions.num_sequences))
+    answered = np.zeros(len(decisions), np.int64)
+    for record in records:
+        if record["player"] == player:
+            place = _sequences(tree, player, record["infoset"])
+            shares[record["number"], place] = record["replies"][0]["probabilities"]
+            answered[record["infoset"]] += 1
+    queried = (answered == count) | (decisions.num_actions == 1)
+    unknown = ~np.append(True, queried[decisions.owner[1:]])
+    shares[:, unknown] = uniform_behaviour(decisions)[unknown]
+    return shares, queried
+
+
+def _sessions(tree: GameTree, player: int, budget: int) -> int:
+    """Return the number of sessions that a share of a budget allows."""
+    decisions = 1 + int(tree.decisions[player].levels().max(initial=0))
+    return int(_SESSIONS * budget) // (agent_queries.HANDS * decisions)
+
+
+def _tables(
+    tree: GameTree,
+    player: int,
+    shares: np.ndarray,
+    queried: np.ndarray,
+    records: Sequence[Record],
+) -> list[tuple[np.ndarray, np.ndarray]]:
+    """Return sums of answers in separate sessions, and after other hands."""
+    later: dict[int, list[list[float]]] = {}
+    for reply in (reply for record in records for reply in record["replies"]):
+        later.setdefault(reply["infoset"], []).append(reply["probabilities"])
+    return [
+        (shares[:, _sequences(tree, player, i)].sum(axis=0), np.sum(some, axis=0))
+        for i, some in sorted(later.items())
+        if queried[i] and len(some[0]) > 1
+    ]
+
+
+def _response(
+    tree: GameTree, player: int, shares: np.ndarray, queried: np.ndarray
+) -> Any:
+    """Return the policy of a best response to the frequencies of all answers."""
+    mean = shares.mean(axis=0)
+    responder = AgentResponder(tree, player, np.ones_like(queried))
+    reach = responder.responses(mean[:, None])[:, 0]
+    response = behaviour_from_reach(tree.decisions[player], reach)
+    return form_policy(tree, in_player_order(player, response, mean))
+
+
+def _mean(tree: GameTree, records: Sequence[Record]) -> tuple[float, float, int] | None:
+    """Return the mean return of hands, half of its 95% interval, and their number."""
+    means = [float(np.mean(record["returns"])) for record in records]
+    if len(means) < 2:
+        return None
+    value, half = mean_and_half_width(means, utility_bounds(tree.game))
+    hands = agent_queries.HANDS * len(means)
+    return value + payoff_offset(tree.game), half or 0.0, hands

@@ -1,0 +1,223 @@
+"""Variance reduction and costs of decisions for matches that were recorded.
+
+Files are JSON lines: the matches of a tournament, or OpenSpiel's trajectories. The luck
+of chance is always removed. The luck of a player's own actions is removed only if its
+policy is given, because records hold no probabilities.
+"""
+
+import dataclasses
+import pathlib
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+from open_spiel.python.policy import Policy
+
+from spiel_cr.common import atomic
+from spiel_cr.common.json_records import is_count, is_list, read_object
+from spiel_cr.common.memory import Limit
+from spiel_cr.common.statistics import mean_and_half_width
+from spiel_cr.evaluation.aivat import TreeValues, baseline
+from spiel_cr.evaluation.referee import Match
+from spiel_cr.games.histories import moves_along, state_after
+from spiel_cr.games.opening.game_checks import chance_outcomes, returns, utility_bounds
+from spiel_cr.games.opening.opened import open_game
+from spiel_cr.games.tree.tree import GameTree
+from spiel_cr.games.tree.tree_builder import Game
+from spiel_cr.players.player_specs import PolicyLike, as_policy_source
+from spiel_cr.policies.conversions import (
+    Behaviours,
+    action_values,
+    reach_from_behaviour,
+)
+
+# Default reference. Unlike an equilibrium of a linear program, it leads everywhere.
+REFERENCE = "cfr+(iterations=1000)"
+
+
+class Habit(NamedTuple):
+    """Decisions of a player at one information state that chose the same action.
+
+    Attributes:
+      player: The player, 0 or 1.
+      information_state: Its information state string.
+      action: Name of the action.
+      times: Number of these decisions.
+      loss: Value of the best action minus that of the chosen one, in the game's units.
+      best: Name of the best action.
+    """
+
+    player: int
+    information_state: str
+    action: str
+    times: int
+    loss: float
+    best: str
+
+
+@dataclasses.dataclass(frozen=True)
+class RecordedMatches:
+    """Results of recorded matches, for player 0.
+
+    Attributes:
+      returns: Returns, float64 [matches].
+      estimates: Returns after variance reduction, float64 [matches].
+      mean: Mean of the estimates.
+      half_width: Half of the 95% interval of the mean; None for a single match.
+      plain_half_width: The same without variance reduction.
+      habits: Decisions with a loss, the largest loss in all matches first.
+      reference: Name of the reference profile of values and losses.
+    """
+
+    returns: np.ndarray
+    estimates: np.ndarray
+    mean: float
+    half_width: float | None
+    plain_half_width: float | None
+    habits: tuple[Habit, ...]
+    reference: str
+
+
+def read_matches(path: atomic.Path) -> list[tuple[int, ...]]:
+    """Return the actions of each match in a file, chance included.
+
+    Raises:
+      ValueError: If the file cannot be read, or a line is neither a match nor a
+        trajectory.
+    """
+    matches = []
+    try:
+        lines = pathlib.Path(path).read_bytes().splitlines()
+    except OSError as error:
+        raise ValueError(
+            f"open={str(path)!r}: {error.strerror}; use the path of a file of matches"
+        ) from None
+    for number, line in enumerate(lines, 1):
+        try:
+            record = read_object(line)
+            actions = record.get("actions")
+            if actions is None:
+                actions = [step["action"] for step in record["transitions"]]
+            if not is_list(is_count)(actions):
+                raise ValueError("its actions are not numbers")
+        except (KeyError, TypeError, ValueError) as error:
+            raise ValueError(
+                f"{path}, line {number}: not a match ({error}); use the matches.jsonl "
+                f"of a tournament, or lines of pyspiel.Trajectory.to_string()"
+            ) from None
+        matches.append(tuple(actions))
+    if not matches:
+        raise ValueError(f"{path} has no matches; use a file with a line for each")
+    return matches
+
+
+def review_matches(
+    game: Game,
+    matches: Sequence[Sequence[int]],
+    reference: PolicyLike = REFERENCE,
+    *,
+    policies: Mapping[int, PolicyLike] | None = None,
+    memory_limit: Limit = None,
+) -> RecordedMatches:
+    """Compute results of recorded matches without luck, and the costs of decisions.
+
+    Args:
+      game: OpenSpiel game string, game, or game tree.
+      matches: Actions of each match, see `read_matches`.
+      reference: Policy of both players whose values are used. Decisions where its
+        other player does not lead have no loss.
+      policies: Known policies of players, by player.
+      memory_limit: Largest memory for the game tree; larger games use rollouts, and
+        have no costs of decisions.
+
+    Raises:
+      ValueError: If a match does not belong to the game, or is not over.
+
+    Example:
+      >>> from spiel_cr.evaluation.recorded_matches import review_matches
+      >>> review_matches("kuhn_poker", [(1, 0, 1, 0), (0, 1, 0, 0)]).returns.tolist()
+      [1.0, -1.0]
+    """
+    values = baseline(game, reference, memory_limit=memory_limit, name="reference")
+    instance = values.instance
+    plain = open_game(instance).game
+    by_player = {
+        player: as_policy_source(policy, instance, name="policies")
+        for player, policy in (policies or {}).items()
+    }
+    played = [_match(plain, actions, by_player) for actions in matches]
+    gains = np.array([match.returns[0] for match in played])
+    estimates = np.array([values.estimate(match) for match in played])
+    mean, half = mean_and_half_width(estimates, utility_bounds(plain))
+    habits: list[Habit] = []
+    if isinstance(values, TreeValues) and values.strategy is not None:
+        habits = _habits(values.instance, matches, values.strategy)
+    return RecordedMatches(
+        *(gains, estimates, mean, half),
+        mean_and_half_width(gains, utility_bounds(plain))[1],
+        tuple(habits),
+        str(reference),
+    )
+
+
+def _match(game: Any, actions: Sequence[int], by_player: Mapping[int, Policy]) -> Match:
+    """Return a match with the probabilities of chance and of given policies."""
+    probabilities: list[dict[int, float] | None] = []
+    for state, action in moves_along(game, actions):
+        player = state.current_player()
+        if action not in state.legal_actions():
+            raise ValueError(
+                f"matches: the action {action} is not legal after the actions "
+                f"{state.history()} of {game}; use matches of this game"
+            )
+        if state.is_chance_node():
+            probabilities.append(dict(chance_outcomes(state)))
+        else:
+            policy = by_player.get(player)
+            probabilities.append(policy and policy.action_probabilities(state, player))
+    end = state_after(game, actions)
+    if not end.is_terminal():
+        raise ValueError(
+            f"matches: {list(actions)} is not over in {game}; leave it out"
+        )
+    first, second = returns(end)
+    return Match(
+        tuple(actions), (float(first), float(second)), ((), ()), tuple(probabilities)
+    )
+
+
+def _habits(
+    tree: GameTree, matches: Sequence[Sequence[int]], behaviours: Behaviours
+) -> list[Habit]:
+    """Return the decisions that lose value, the largest total loss first."""
+    by_sequence, _ = action_values(tree, behaviours)
+    histories = tree.histories
+    counts: dict[tuple[int, int, int], int] = {}
+    for actions in matches:
+        for state, action in moves_along(tree.game, actions):
+            if state.current_player() >= 0:
+                key = (*tree.infoset_of(state), action)
+                counts[key] = counts.get(key, 0) + 1
+    habits = []
+    for player, decisions in enumerate(tree.decisions):
+        other = reach_from_behaviour(tree.decisions[1 - player], behaviours[1 - player])
+        acts = histories.player == player
+        weight = (histories.chance * other[histories.sequence[1 - player]])[acts]
+        reach = np.bincount(histories.infoset[acts], weight, minlength=len(decisions))
+        for (acting, infoset, action), count in counts.items():
+            # The reference gives no values where it does not lead.
+            if acting != player or not reach[infoset]:
+                continue
+            legal, first = tree.actions(player, infoset), decisions.first_sequence
+            begin = int(first[infoset])
+            value = by_sequence[player][begin : begin + len(legal)] / reach[infoset]
+            loss = float(value.max() - value[np.flatnonzero(legal == action)[0]])
+            if loss > 1e-9:
+                state = tree.state_at(int(tree.infosets[player].history[infoset]))
+                chosen, best = (
+                    state.action_to_string(player, int(one))
+                    for one in (action, legal[np.argmax(value)])
+                )
+                name = tree.label(player, infoset)
+                habits.append(Habit(player, name, chosen, count, loss, best))
+    return sorted(habits, key=lambda habit: -habit.times * habit.loss)

@@ -1,0 +1,251 @@
+"""Evaluations of agents in other programs: intervals, budgets, resuming, memory."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import numpy as np
+import pytest
+
+import spiel_cr
+from spiel_cr.evaluation.agents import evaluate_agent
+from spiel_cr.evaluation.agents import evaluation as evaluation_module
+from tests.support import agents
+from tests.support.games import compiled as game_tree
+
+
+def example(name: str, *arguments: object, **settings: object) -> str:
+    words = " ".join(map(str, (sys.executable, agents.FOLDER / name, *arguments)))
+    rest = "".join(f",{key}={value}" for key, value in settings.items())
+    return f'process(command="{words}"{rest})'
+
+
+def noisy_policy(game, noise):
+    """The policy of the example noisy.py, as a function of a state."""
+
+    def probabilities(state):
+        legal = state.legal_actions()
+        shares = dict.fromkeys(legal, noise / len(legal))
+        shares[legal[0]] += 1 - noise
+        return shares
+
+    return probabilities
+
+
+def test_a_noisy_agent():
+    """Kuhn poker has 12 infosets: 66 answers each, besides the memory test."""
+    result = evaluate_agent("kuhn_poker", example("noisy.py", 0.4), queries=1000)
+    exact = spiel_cr.nash_conv("kuhn_poker", noisy_policy("kuhn_poker", 0.4))
+    low, high = result.interval
+    assert low <= exact <= high and high - low < 0.6
+    assert result.answers == 66 and result.queries <= 1000
+    assert [seat.queried for seat in result.seats] == [6, 6]
+    assert result.memory.p_value > 0.01 and not result.invalid
+    assert result.descriptions == (
+        {"name": "noisy", "version": "1", "settings": {"noise": 0.4}},
+    )
+    assert result.seats[0].game_value == pytest.approx(-1 / 18)
+    json.dumps(result.report(), allow_nan=False)
+
+
+def test_a_deterministic_agent_is_exact():
+    """Its NashConv by the policy that the rules define."""
+    agent = example("noisy.py", 0)
+    result = evaluate_agent("kuhn_poker", agent, queries=300, workers=2)
+    exact = spiel_cr.nash_conv("kuhn_poker", noisy_policy("kuhn_poker", 0))
+    assert result.interval == pytest.approx((exact, exact), abs=1e-9)
+
+
+def test_probabilities_need_one_answer_each():
+    agent = example("solution.py", 10, timeout=120)
+    result = evaluate_agent("kuhn_poker", agent, queries=15)
+    exact = spiel_cr.nash_conv("kuhn_poker", "cfr+(iterations=10)")
+    assert result.interval == pytest.approx((exact, exact), abs=1e-9)
+    assert (result.answers, result.queries) == (1, 12)
+
+
+def test_another_language():
+    """In JavaScript; its moves are deterministic."""
+    agent = f'process(command="node {agents.FOLDER / "agent.js"}")'
+    low, high = evaluate_agent("kuhn_poker", agent, queries=150).interval
+    # It always passes, which are its first legal actions.
+    exact = spiel_cr.nash_conv("kuhn_poker", noisy_policy("kuhn_poker", 0))
+    assert (low, high) == pytest.approx((exact, exact), abs=1e-9)
+
+
+def test_a_recorded_transcript():
+    """Ten answers of noisy.py at each infoset of Kuhn poker."""
+    agent = example("replay.py", agents.FOLDER / "transcript.jsonl")
+    low, high = evaluate_agent("kuhn_poker", agent, queries=300).interval
+    exact = spiel_cr.nash_conv("kuhn_poker", noisy_policy("kuhn_poker", 0.4))
+    assert low <= exact <= high and high - low < 1
+
+
+def test_the_agent_with_rules():
+    """Its answers to hands of Leduc poker, by the rules in its first line."""
+    bot = spiel_cr.load_bot("leduc_poker", example("rule_based.py"), 0)
+    # The card of player 0, and the move: fold is 0, call 1, raise 2.
+    for card, moves in ((0, (1, 0)), (2, (1, 1)), (4, (2, 2))):
+        state = spiel_cr.load_game("leduc_poker").new_initial_state()
+        for action in (card, 3):
+            state.apply_action(action)
+        assert bot.step(state) == moves[0]
+        for action in (1, 2):  # a call, and a raise of player 1
+            state.apply_action(action)
+        assert bot.step(state) == moves[1]
+
+
+def test_crashes_are_counted():
+    agent = example("crashing.py", retries=1)
+    result = evaluate_agent("kuhn_poker", agent, queries=240)
+    assert result.invalid["ended"] >= 10
+    exact = spiel_cr.nash_conv("kuhn_poker", noisy_policy("kuhn_poker", 0))
+    # Two crashes in a row, one in 100 answers, are replaced by uniform play.
+    assert result.replaced <= 12
+    assert result.interval[0] - 0.1 <= exact <= result.interval[1]
+
+
+def test_the_rule_error_stops_and_keeps_the_answers(tmp_path):
+    agent = example("crashing.py", retries=0, on_invalid="error")
+    with pytest.raises(ValueError, match="1 invalid answers"):
+        evaluate_agent("kuhn_poker", agent, queries=240, out=tmp_path)
+    lines = (tmp_path / "answers.jsonl").read_text().splitlines()
+    assert len(lines) >= 1
+
+
+def test_small_budgets_leave_infosets_out():
+    """Ten answers each, at those with the largest stakes: the first decisions."""
+    agent = example("noisy.py", 0.4)
+    result = evaluate_agent("kuhn_poker", agent, queries=75)
+    assert (result.answers, result.queries) == (10, 60)
+    assert sum(seat.queried for seat in result.seats) == 6
+    assert result.memory.p_value is None
+    complete = evaluate_agent("kuhn_poker", agent, queries=150)
+    exact = spiel_cr.nash_conv("kuhn_poker", noisy_policy("kuhn_poker", 0.4))
+    assert result.interval[0] <= complete.interval[0] <= exact
+    assert exact <= complete.interval[1] <= result.interval[1]
+
+
+def test_cost_limits(tmp_path):
+    script = tmp_path / "agent.py"
+    text = (agents.FOLDER / "noisy.py").read_text()
+    script.write_text(
+        text.replace('{"action": action}', '{"action": action, "cost": 2}')
+    )
+    agent = f'process(command="{sys.executable} {script} 0.4")'
+    result = evaluate_agent("kuhn_poker", agent, queries=500, cost_limit=100)
+    assert (result.cost, result.queries) == (100, 50)
+    low, high = result.interval
+    assert np.isfinite(high) and low <= high
+
+
+@pytest.mark.parametrize("workers", [1, 3])
+def test_logged_answers_are_not_queried_again(tmp_path, workers):
+    """An agent that has answered all would fail now."""
+    agent = example("noisy.py", 0.4)
+    first = evaluate_agent("kuhn_poker", agent, queries=300, out=tmp_path / "a")
+    log = tmp_path / "a" / "answers.jsonl"
+    content = log.read_bytes()
+    # The last line is lost, and the one before it is incomplete.
+    lines = content.splitlines(keepends=True)
+    log.write_bytes(b"".join(lines[:-2]) + lines[-2][:-20])
+    second = evaluate_agent(
+        "kuhn_poker", agent, queries=300, out=tmp_path / "a", workers=workers
+    )
+    assert log.read_bytes() == content
+    assert {**first.report(), "seconds": 0} == {**second.report(), "seconds": 0}
+
+
+@pytest.mark.slow
+def test_evaluations_that_are_killed_resume_with_the_same_result(tmp_path):
+    """At 20 moments, from the start of the process on."""
+    agent = example("noisy.py", 0.4)
+    expected = evaluate_agent("kuhn_poker", agent, queries=600, seed=3)
+    out = tmp_path / "out"
+    code = (
+        "from spiel_cr.evaluation.agents import evaluate_agent; import sys;"
+        "evaluate_agent('kuhn_poker', sys.argv[1], queries=600, seed=3, workers=2,"
+        f" out={str(out)!r})"
+    )
+    counts = []
+    for moment in range(20):
+        before = _count(out)
+        process = subprocess.Popen(
+            [sys.executable, "-c", code, agent], start_new_session=True
+        )
+        deadline = time.monotonic() + 60
+        while _count(out) < before + 5 + moment and time.monotonic() < deadline:
+            if process.poll() is not None:
+                break
+            time.sleep(0.002)
+        os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
+        counts.append(_count(out))
+    assert counts == sorted(counts) and counts[0] > 0
+    result = evaluate_agent("kuhn_poker", agent, queries=600, seed=3, out=out)
+    assert {**result.report(), "seconds": 0} == {**expected.report(), "seconds": 0}
+
+
+def _count(out):
+    log = out / "answers.jsonl"
+    return log.read_bytes().count(b"\n") if log.exists() else 0
+
+
+@pytest.mark.slow
+def test_parallel_queries_are_faster(tmp_path):
+    script = tmp_path / "agent.py"
+    text = (agents.FOLDER / "noisy.py").read_text()
+    script.write_text(
+        text.replace("import json", "import json\nimport time").replace(
+            "        legal =", "        time.sleep(0.2)\n        legal ="
+        )
+    )
+    agent = f'process(command="{sys.executable} {script} 0.4")'
+    tree, seconds = game_tree("kuhn"), {}
+    evaluation_module.solve(tree, "lp")
+    for workers in (1, 2, 8):
+        seconds[workers] = evaluate_agent(
+            tree, agent, queries=160, workers=workers
+        ).seconds
+    assert seconds[1] / seconds[2] >= 1.8
+    assert seconds[1] / seconds[8] >= 6
+
+
+def memory_agent(tmp_path) -> str:
+    """Passes in the first hand of a session, and bets in all later ones."""
+    script = tmp_path / "agent.py"
+    script.write_text(
+        "import json, sys\n"
+        "hands = 0\n"
+        "for line in sys.stdin:\n"
+        "    message = json.loads(line)\n"
+        "    if message['type'] == 'hello':\n"
+        "        hands = 0\n"
+        '        print(\'{"name": "learner"}\', flush=True)\n'
+        "    elif message['type'] == 'end':\n"
+        "        hands += 1\n"
+        "    elif message['type'] == 'act':\n"
+        "        print(json.dumps({'action': int(hands > 0)}), flush=True)\n"
+    )
+    return f'process(command="{sys.executable} {script}")'
+
+
+def test_agents_with_memory_are_bounded_by_matches(tmp_path):
+    """The response bluffs an agent that passes, and loses against one that bets."""
+    result = evaluate_agent("kuhn_poker", memory_agent(tmp_path), queries=2000)
+    assert result.memory.has_memory
+    low, high = result.interval
+    assert high == np.inf and low >= 0
+    assert all(seat.matches[2] >= 20 for seat in result.seats)
+    assert result.report()["at_most"] is None
+
+
+def test_invalid_arguments():
+    with pytest.raises(ValueError, match="not an agent in another program"):
+        evaluate_agent("kuhn_poker", "uniform")
+    for name in ("queries", "workers", "cost_limit"):
+        with pytest.raises(ValueError, match=name):
+            evaluate_agent("kuhn_poker", example("noisy.py"), **{name: 0})

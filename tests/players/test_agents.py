@@ -1,0 +1,268 @@
+"""Agents in other programs: messages, invalid answers, and what is not allowed."""
+
+import http.server
+import json
+import pathlib
+import subprocess
+import sys
+import threading
+import time
+
+import numpy as np
+import pyspiel
+import pytest
+
+import spiel_cr
+from spiel_cr.players import agent_bot
+from spiel_cr.players.agent_bot import AgentBot
+from spiel_cr.players.agent_connections import AgentConfig
+from tests.support import agents
+
+KUHN = pyspiel.load_game("kuhn_poker")
+
+
+def kuhn_state(*actions: int) -> pyspiel.State:
+    state = KUHN.new_initial_state()
+    for action in actions:
+        state.apply_action(action)
+    return state
+
+
+def bot(mode: str, **settings) -> AgentBot:
+    command = agents.words(mode).strip('"')
+    return AgentBot(KUHN, 0, AgentConfig(command=command, **settings))
+
+
+@pytest.mark.parametrize("mode", [*agents.BAD, *agents.OTHER])
+def test_bad_answers_are_counted_and_replaced_by_the_rule(mode):
+    state, settings = kuhn_state(0, 1), {"timeout": 2.0, "retries": 0}
+    bad = bot(mode, **settings, on_invalid="first")
+    assert bad.get_policy(state) == [(0, 1.0), (1, 0.0)]
+    ((_, reply),) = bad.replies
+    assert reply.is_replaced and len(reply.invalid) == 1
+    bad.close()
+
+
+def test_surplus_output_is_not_an_answer_to_the_next_question():
+    talkative = bot("one answer too many", retries=0)
+    assert talkative.answer(kuhn_state(0, 1)).invalid == ()
+    time.sleep(0.2)
+    reply = talkative.answer(kuhn_state(0, 1))
+    assert reply.invalid == ("output without a question",)
+
+
+def test_rules_for_invalid_answers():
+    state = kuhn_state(0, 1)
+    uniform = bot("illegal", retries=1)
+    assert uniform.get_policy(state) == [(0, 0.5), (1, 0.5)]
+    assert uniform.replies[0][1].invalid == ("illegal action",) * 2
+    with pytest.raises(
+        ValueError, match="3 invalid answers after .* illegal action: 7"
+    ):
+        bot("illegal", on_invalid="error").get_policy(state)
+
+
+@pytest.mark.parametrize("mode", ["exit", "list", "silent"])
+def test_agents_that_do_not_greet_are_errors(mode):
+    with pytest.raises(ValueError, match="does not answer hello"):
+        bot(f"hello-{mode}", timeout=1.0, retries=1).provides_policy()
+
+
+def test_time_limits_end_children_of_agents_too(tmp_path):
+    """A shell waits for its child, which keeps the pipe open."""
+    script = tmp_path / "agent.sh"
+    mark = tmp_path / "survivor"
+    script.write_text(f"(sleep 3; touch {mark}) & wait\n")
+    waiting = AgentBot(
+        KUHN, 0, AgentConfig(command=f"sh {script}", timeout=0.5, retries=0)
+    )
+    start = time.perf_counter()
+    assert waiting.answer(kuhn_state(0, 1)).invalid == ("timeout",)
+    assert time.perf_counter() - start < 2
+    time.sleep(3)
+    assert not mark.exists()
+
+
+def test_no_shell_reads_the_command(tmp_path):
+    mark = tmp_path / "mark"
+    command = f"{sys.executable} -c pass ; touch {mark} $(touch {mark})"
+    harmless = AgentBot(KUHN, 0, AgentConfig(command=command, retries=0))
+    assert harmless.answer(kuhn_state(0, 1)).invalid == ("ended",)
+    assert not mark.exists()
+
+
+def test_messages_hold_what_the_player_knows(tmp_path):
+    """Neither the opponent's card nor the deal is in any message."""
+    script, log = tmp_path / "agent.py", tmp_path / "log"
+    script.write_text(
+        "import json, sys\n"
+        "for line in sys.stdin:\n"
+        f"    open({str(log)!r}, 'a').write(line)\n"
+        "    kind = json.loads(line)['type']\n"
+        "    if kind == 'hello': print('{\"name\": \"x\"}', flush=True)\n"
+        "    if kind == 'act': print('{\"action\": 0}', flush=True)\n"
+    )
+    agent = f'process(command="{sys.executable} {script}")'
+    spiel_cr.play_matches("kuhn_poker", (agent, "uniform"), 20, seed=1)
+    messages = [json.loads(line) for line in log.read_text().splitlines()]
+    acts = [message for message in messages if message["type"] == "act"]
+    assert {message["type"] for message in messages} == {
+        *("hello", "restart", "act", "end")
+    }
+    assert {message["player"] for message in messages} == {0, 1}
+    known = {"type", "session", "player", "information_state", "observation"}
+    for act in acts:
+        assert set(act) == known | {"legal_actions", "history"}
+        assert [one["name"] for one in act["legal_actions"]] == ["Pass", "Bet"]
+        # A player's information state of Kuhn poker has one card.
+        assert act["information_state"][0] in "012"
+        assert len(act["history"]) == (len(act["information_state"]) == 3)
+        for earlier in act["history"]:
+            assert act["information_state"].startswith(earlier["information_state"])
+    ends = [message["returns"] for message in messages if message["type"] == "end"]
+    assert len(ends) == 20 and all(sum(returns) == 0 for returns in ends)
+    assert max(len(act["history"]) for act in acts) == 1
+
+
+def test_observations_are_those_of_openspiel():
+    state = pyspiel.load_game("tic_tac_toe").new_initial_state()
+    fields = agent_bot.decision_fields(state)
+    assert fields["observation"]["board"] == ["."] * 9
+    assert agent_bot.decision_fields(kuhn_state(0, 1))["observation"] is None
+
+
+def test_probabilities_that_are_announced_make_a_policy():
+    """The agent solves the game by the same algorithm."""
+    command = f"{sys.executable} {agents.FOLDER / 'solution.py'} 20"
+    agent = f'process(command="{command}",timeout=120)'
+    expected = spiel_cr.nash_conv("kuhn_poker", "cfr+(iterations=20)")
+    assert spiel_cr.nash_conv("kuhn_poker", agent) == pytest.approx(expected, abs=1e-9)
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        *("http://example.com", "http://10.0.0.1", "http://0.0.0.0:80"),
+        *("http://127.0.0.1.example.com", "http://localhost.example.com"),
+        *("http://user@example.com", "http://127.0.0.1@example.com", "http://[::2]"),
+    ],
+)
+def test_other_machines_are_not_allowed(url):
+    with pytest.raises(ValueError, match="not on this machine"):
+        AgentConfig(url=url)
+    assert AgentConfig(url=url, allow_remote=True).url == url
+
+
+@pytest.mark.parametrize(
+    "url", ["ftp://127.0.0.1", "file:///etc/passwd", "http://", "x", "http://[::1"]
+)
+def test_addresses_must_be_http(url):
+    with pytest.raises(ValueError, match="url="):
+        AgentConfig(url=url, allow_remote=True)
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        ("process", "an agent is missing"),
+        ('process(command=" ")', "an agent is missing"),
+        ('process(command="python \'x")', "No closing quotation"),
+        ('process(command="x,y)', "quotation mark is not closed"),
+        ('process(command="x",timeout=0)', "timeout"),
+        ('process(command="x",on_invalid=guess)', "on_invalid"),
+        ('process(command="x",url=http://127.0.0.1)', "unknown parameter 'url'"),
+        ("http(url=http://127.0.0.1,command=x)", "unknown parameter 'command'"),
+    ],
+)
+def test_invalid_strings(text, problem):
+    with pytest.raises(ValueError, match=problem):
+        spiel_cr.load_bot("kuhn_poker", text, 0)
+
+
+def test_commands_that_do_not_exist():
+    agent = AgentBot(KUHN, 0, AgentConfig(command="nothing-there"))
+    with pytest.raises(ValueError, match="nothing-there.*cannot be started"):
+        agent.answer(kuhn_state(0, 1))
+
+
+class _Bad(http.server.BaseHTTPRequestHandler):
+    """Answers by the path of the address."""
+
+    posts: list[str] = []
+
+    def do_POST(self):
+        self.posts.append(self.path)
+        body = self.rfile.read(int(self.headers["Content-Length"]))
+        if json.loads(body)["type"] == "hello":
+            self._send(200, b"{}")
+        elif self.path == "/error":
+            self._send(500, b'{"action": 0}')
+        elif self.path == "/elsewhere":
+            self.send_response(307)
+            self.send_header("Location", "/good")
+            self.end_headers()
+        elif self.path == "/drip":
+            self.wfile.write(b"HTTP/1.0 200 OK\r\n")
+            for _ in range(100):
+                self.wfile.write(b"X-Wait: 1\r\n")
+                time.sleep(0.1)
+        elif self.path == "/long":
+            self._send(200, b" " * 1_100_000)
+        elif self.path == "/good":
+            self._send(200, b'{"action": 0}')
+
+    def _send(self, status, body):
+        self.send_response(status)
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_message(self, *arguments):
+        pass
+
+
+@pytest.fixture(scope="module")
+def address():
+    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), _Bad)
+    server.daemon_threads = True
+    thread = threading.Thread(target=server.serve_forever, daemon=True)
+    thread.start()
+    yield f"http://127.0.0.1:{server.server_address[1]}"
+    server.shutdown()
+    server.server_close()
+
+
+@pytest.mark.parametrize(
+    ("path", "kinds"),
+    [
+        ("/good", ()),
+        ("/error", ("HTTP status",)),
+        ("/elsewhere", ("HTTP status",)),
+        ("/drip", ("timeout",)),
+        ("/long", ("too long",)),
+        ("/closed", ("no connection",)),
+    ],
+)
+def test_answers_over_http(address, path, kinds, monkeypatch):
+    """A proxy of the environment would not answer."""
+    monkeypatch.setenv("http_proxy", "http://127.0.0.1:9")
+    _Bad.posts.clear()
+    config = AgentConfig(url=address + path, timeout=1.0, retries=0)
+    start = time.perf_counter()
+    assert AgentBot(KUHN, 0, config).answer(kuhn_state(0, 1)).invalid == kinds
+    assert time.perf_counter() - start < 3
+    assert set(_Bad.posts) == {path}
+
+
+def test_the_example_server(tmp_path):
+    program = [sys.executable, agents.FOLDER / "server.py", "0"]
+    with subprocess.Popen(program, stdout=subprocess.PIPE, text=True) as server:
+        port = int(server.stdout.readline())
+        agent = f"http(url=http://127.0.0.1:{port})"
+        mean = spiel_cr.play_matches("leduc_poker", (agent, "uniform"), 20).mean
+        server.terminate()
+    assert np.isfinite(mean)
+
+
+def test_examples_exist():
+    names = {path.name for path in pathlib.Path(agents.FOLDER).iterdir()}
+    assert {"rule_based.py", "noisy.py", "crashing.py", "agent.js"} <= names
