@@ -147,7 +147,8 @@ def measure(spot: str, peer: str) -> Row:
       spot: One of `SPOTS`.
       peer: Name or path of the program of `postflop.rs`.
     """
-    chosen, row = SPOTS[spot], {}
+    chosen = SPOTS[spot]
+    row: Row = {}
     words = [sys.executable, "-c", _ENTRY, *chosen.words(), "--dtype", "float32"]
     goal = ["--until", str(2 * chosen.percent / 100 * chosen.pot), "--json"]
     commands = {"": [*words, *goal]}
