@@ -30,7 +30,7 @@ from spiel_cr.players.fixed_policies import FIXED_POLICIES, FixedPolicy
 from spiel_cr.players.honest_policy import HonestPolicy
 from spiel_cr.players.search_bot import SearchBot, SearchBotConfig
 from spiel_cr.policies.bot_policies import BotPolicy
-from spiel_cr.policies.canonical_policy import CanonicalPolicy
+from spiel_cr.policies.form_policy import CanonicalPolicy
 from spiel_cr.resolving.continual import need_of
 from spiel_cr.resolving.lookahead.lookahead_config import LookaheadConfig
 from spiel_cr.resolving.resolving_config import ResolvingConfig

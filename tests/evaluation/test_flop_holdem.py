@@ -8,7 +8,7 @@ from open_spiel.python import policy as openspiel_policy
 import spiel_cr
 from spiel_cr.common.errors import MoreKnowledgeError
 from spiel_cr.games.public_tree.public_tree_loading import public_tree_game
-from spiel_cr.policies.canonical_policy import CanonicalPolicy
+from spiel_cr.policies.form_policy import CanonicalPolicy
 from spiel_cr.policies.queries import query
 from tests.support import flop_holdem
 
