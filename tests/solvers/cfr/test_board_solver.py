@@ -161,8 +161,9 @@ def add_fours(x, y, out):
 
 def test_numbers_of_tuples_are_added_together(monkeypatch):
     """The setting of numba only changes while this package's functions are compiled."""
-    # There is no listing of functions that were read from the cache.
+    # Functions that are read from a cache have no listing.
     monkeypatch.setenv(VARIABLE, "off")
+    monkeypatch.setattr(numba.config, "CACHE_DIR", "")
     before = numba.config.SLP_VECTORIZE
     x, y = np.arange(4.0), np.array([1.0, 2, 3, 5])
     vectorized = {}
