@@ -33,7 +33,7 @@ _LIMIT_TURN = (
 )
 
 
-class BenchmarkSpot(NamedTuple):
+class SpotCase(NamedTuple):
     """A spot and its goal.
 
     Attributes:
@@ -72,11 +72,11 @@ class BenchmarkSpot(NamedTuple):
 
 
 SPOTS = {
-    "river": BenchmarkSpot(
+    "river": SpotCase(
         "river, all hands, pot and all-in",
         *("5c9dJs2h3c", 1000, 1500, "pot,allin", ("100%, a", "100%, a")),
     ),
-    "turn": BenchmarkSpot(
+    "turn": SpotCase(
         "turn, 115 and 162 hands, three sizes",
         *("5c9dJs2h", 180, 910, "33%,66%,pot; raises 2.5x"),
         ("33%, 66%, 100%", "2.5x"),
@@ -85,17 +85,17 @@ SPOTS = {
             "33+,A6s+,KTs+,QTs+,JTs,T9s,AJo+,KQo",
         ),
     ),
-    "limit-turn": BenchmarkSpot(
+    "limit-turn": SpotCase(
         "limit turn, all hands, pot 80",
         *("5c9dJs2h", 80, 1000, "20c", ("20c", "20c3r")),
         game=_LIMIT_TURN,
     ),
-    "small-flop": BenchmarkSpot(
+    "small-flop": SpotCase(
         "flop, 36 and 42 hands, one size",
         *("AhTh6h", 180, 910, "60%; raises 2.5x", ("60%", "2.5x")),
         ranges=("JJ+,AQs+,AKo", "99+,AK"),
     ),
-    "flop": BenchmarkSpot(
+    "flop": SpotCase(
         "flop, 192 and 233 hands, one size",
         *("5c9dJs", 180, 910, "60%; raises 2.5x", ("60%", "2.5x")),
         percent=0.5,

@@ -570,25 +570,25 @@ def process_parts(sweep, g, cuts, parts, workspace, other, totals):
 
 
 @numba_jit
-def process_root(sweep, g, workspace, totals, begins, ends):
+def process_root(sweep, g, workspace, totals, before, after):
     """Process a board of the first round before and after the boards below it.
 
     Args:
       sweep, g, workspace: As in `_process_below`.
       totals: Values of the rows that the boards below add, float [parts, M].
-      begins, ends: Whether to do what comes before the boards below, and after them.
+      before, after: Whether to do what comes before the boards below, and after them.
 
     Returns:
-      The value of the player's empty sequence on the board; 0 before the end.
+      The value of the player's empty sequence on the board; 0 if `after` is false.
     """
     player, opponent, result = sweep.player, sweep.opponent, 0.0
     reach, values, _, other_reach, _ = _views(sweep, g, workspace)
     rows, n = values.shape
-    if begins:
+    if before:
         reach[: player.first_carried[1]] = reach.dtype.type(1)
         other_reach[: opponent.first_carried[1]] = reach.dtype.type(1)
         _begin(sweep, g, workspace)
-    if ends:
+    if after:
         for p in range(len(totals)):
             total = _matrix(totals[p], 0, rows, n)
             for i in range(rows):

@@ -7,7 +7,7 @@ import pytest
 
 import spiel_cr
 from spiel_cr import poker
-from spiel_cr.common.compilation_cache import numba_jit
+from spiel_cr.common.compilation_cache import VARIABLE, numba_jit
 from spiel_cr.common.plugins import registered
 from spiel_cr.games.public_tree.public_tree_loading import public_tree_game
 from spiel_cr.games.sequence_form.locking import locked
@@ -159,8 +159,11 @@ def add_fours(x, y, out):
     out[0], out[1], out[2], out[3] = a, b, c, d
 
 
-def test_numbers_of_tuples_are_added_together():
+def test_numbers_of_tuples_are_added_together(monkeypatch):
     """The setting of numba only changes while this package's functions are compiled."""
+    # Functions that are read from a cache have no listing.
+    monkeypatch.setenv(VARIABLE, "off")
+    monkeypatch.setattr(numba.config, "CACHE_DIR", "")
     before = numba.config.SLP_VECTORIZE
     x, y = np.arange(4.0), np.array([1.0, 2, 3, 5])
     vectorized = {}
