@@ -147,7 +147,7 @@ def numba_jit(function: Callable[..., Any]) -> Any:
     try:
         is_kept = bool(users) or named != "off"
         jit = numba.njit(nogil=True, error_model="numpy", cache=is_kept)
-        compiled = jit(function)
+        compiled: Any = jit(function)
     finally:
         settings.CACHE_DIR = users
     compiled.compile = _vectorized(settings)(compiled.compile)
