@@ -13,6 +13,7 @@ NAMES = {
     "deep": "deep CFR and its successors, and self-play",
     "phantom_games": "every kind of solver on phantom games, evaluated exactly",
     "exploit": "lower bounds of `exploit` compared with exact best responses",
+    "spots": "rivers, turns and flops of hold'em, compared with postflop-solver",
     "lookahead_players": "matches of lookahead players in large games",
 }
 

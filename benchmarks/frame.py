@@ -112,7 +112,8 @@ class Benchmark:
       axes: Axes by name; every combination of their values is a row.
       tables: Tables of all rows.
       failures: Function from rows to failures; with any, the command exits with 1.
-      note: Name of the lab note with the tables; by default, that of the benchmark.
+      note: Name of the page with the tables; by default, that of the benchmark.
+      folder: Folder of the page in docs.
     """
 
     name: str
@@ -122,12 +123,13 @@ class Benchmark:
     tables: Sequence[FactsTable]
     failures: Callable[[Sequence[Row]], Iterable[str]] = lambda rows: ()
     note: str = ""
+    folder: str = "development/lab-notes"
 
     @property
     def page(self) -> str:
-        """The lab note that explains the measurements and contains the tables."""
+        """The page that explains the measurements and contains the tables."""
         name = self.note or self.name.replace("_", "-")
-        return f"docs/development/lab-notes/{name}.md"
+        return f"docs/{self.folder}/{name}.md"
 
     @property
     def marks(self) -> document.Marks:

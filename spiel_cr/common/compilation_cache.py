@@ -146,9 +146,30 @@ def numba_jit(function: Callable[..., Any]) -> Any:
     settings.CACHE_DIR = users if folder is None else str(folder / "numba")
     try:
         is_kept = bool(users) or named != "off"
-        return numba.njit(nogil=True, error_model="numpy", cache=is_kept)(function)
+        jit = numba.njit(nogil=True, error_model="numpy", cache=is_kept)
+        compiled = jit(function)
     finally:
         settings.CACHE_DIR = users
+    compiled.compile = _vectorized(settings)(compiled.compile)
+    return compiled
+
+
+@contextlib.contextmanager
+def _vectorized(settings: Any) -> Iterator[None]:
+    """Let LLVM combine the operations on the numbers of a tuple.
+
+    The setting is that of all functions that numba compiles, so numba's lock keeps
+    other functions from being compiled in the meantime.
+    """
+    from numba.core.compiler_lock import global_compiler_lock
+
+    with global_compiler_lock:
+        before = settings.SLP_VECTORIZE
+        settings.SLP_VECTORIZE = 1
+        try:
+            yield
+        finally:
+            settings.SLP_VECTORIZE = before
 
 
 def is_marked(values: tuple[object, ...]) -> bool:

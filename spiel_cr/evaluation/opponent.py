@@ -39,7 +39,6 @@ from spiel_cr.players.player_specs import PlayerLike, as_policy_source, read_pla
 from spiel_cr.players.player_strings import PlayerSpec
 from spiel_cr.policies.behaviour_files import form_policy
 from spiel_cr.policies.best_responses import value_bounds
-from spiel_cr.policies.canonical_policy import CanonicalPolicy
 from spiel_cr.policies.form_policy import FormPolicy
 from spiel_cr.policies.policy_adapters import probe
 from spiel_cr.policies.queries import normalised, query, rules_for
@@ -404,10 +403,11 @@ def _query_private_states(
     """
     if opened.rules is None or not declared(opened):
         return None
-    inner = policy.policy if isinstance(policy, CanonicalPolicy) else policy
+    inner = getattr(policy, "of_representatives", None) or policy
     at_once = getattr(inner, "by_legal_actions", False)
     at_once = at_once or rules_for(opened.game, inner) is not None
-    if not (at_once or getattr(inner, "is_foreign", False)):
+    is_queried = inner is not policy or getattr(inner, "is_foreign", False)
+    if not (at_once or is_queried):
         return None
     try:
         form = public_tree_game(opened, progress=progress, memory_limit=memory_limit)
@@ -442,7 +442,7 @@ def _on_public_tree(
     sequences = sum(footprint.size_of(form, player).sequences for player in range(2))
     dtype = policy.behaviour[0].dtype
     if board_solver.is_installed() and board_solver.suits(form):
-        need = footprint.board_bytes(form, dtype) + dtype.itemsize * sequences
+        need = footprint.board_bytes(form, dtype)
     else:
         need = footprint.peak_bytes(form, np.float32) + 8 * _VECTORS * sequences
     purpose = f"a best response on the public-tree form of {policy.game}"

@@ -20,7 +20,6 @@ from open_spiel.python.policy import Policy, UniformRandomPolicy
 from spiel_cr.common.checks import check_iterations
 from spiel_cr.common.parameters import Parameters, parse, table_of
 from spiel_cr.games.opening.opened import Openable, open_game
-from spiel_cr.games.public_tree.game import PublicTreeGame
 from spiel_cr.games.public_tree.public_tree_loading import public_tree_game
 from spiel_cr.games.tree.tree_builder import as_tree
 from spiel_cr.players import bots, lookahead_bot, plugin_players
@@ -264,7 +263,7 @@ def _canonical(text: str, values: dict[str, Any]) -> PlayerSpec:
     inner = read_string(values["policy"])
 
     def make(game: Any, seed: int) -> Policy:
-        form = game if isinstance(game, PublicTreeGame) else public_tree_game(game)
+        form = public_tree_game(open_game(game).game)
         return CanonicalPolicy(inner.policy(form.game, seed), form)
 
     return policy_spec(text, make)

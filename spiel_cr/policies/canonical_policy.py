@@ -20,7 +20,7 @@ class CanonicalPolicy(StatePolicy):
     public-tree form, although its own answers may depend on suits.
 
     Attributes:
-      policy: Policy that is queried at the representatives.
+      of_representatives: Policy that is queried at the representatives.
       form: Public-tree form of the game.
     """
 
@@ -31,8 +31,8 @@ class CanonicalPolicy(StatePolicy):
           ValueError: If the form has no deals of its private states.
         """
         super().__init__(form.game)
-        self.policy, self.form = policy, form
-        if not hasattr(form.reader, "deals"):
+        self.of_representatives, self.form = policy, form
+        if getattr(form.reader, "deals", None) is None:
             raise ValueError(
                 f"canonical: private states of {form.game} have no deals that can be "
                 f"played; use the policy itself"
@@ -49,4 +49,4 @@ class CanonicalPolicy(StatePolicy):
             self._deals[key] = reader.deals(*key)
         deal = self._deals[key][reader.private_state(state, player)]
         state = dealing.state_after(self.game, deal, bets)
-        return dict(self.policy.action_probabilities(state, player))
+        return dict(self.of_representatives.action_probabilities(state, player))

@@ -38,7 +38,6 @@ from spiel_cr.games.public_tree.game import PublicTreeGame
 from spiel_cr.games.query_batch import QueryBatch
 from spiel_cr.games.tree import tree_queries
 from spiel_cr.games.tree.tree import GameTree
-from spiel_cr.policies.canonical_policy import CanonicalPolicy
 from spiel_cr.policies.conversions import SUM_TOLERANCE, Behaviours
 
 # How thoroughly `query` checks that answers depend on the infoset alone.
@@ -131,10 +130,11 @@ def query_player(
     policy = member(policy, player)
     queries = _QUERIES[type(form)]
     options: dict[str, Any] = {"full": check == "full"}
-    if isinstance(form, PublicTreeGame):
-        is_canonical = isinstance(policy, CanonicalPolicy)
-        options["merged"] = is_canonical or getattr(policy, "by_legal_actions", False)
-        policy = policy.policy if is_canonical else policy
+    if getattr(queries, "MERGES_DEALS", False):
+        inner = getattr(policy, "of_representatives", None)
+        by_actions = getattr(policy, "by_legal_actions", False)
+        options["merged"] = inner is not None or by_actions
+        policy = inner or policy
     counts = form.decisions[player].num_actions
     if type(policy) is openspiel_policy.UniformRandomPolicy:
         return np.append(1.0, np.repeat(1.0 / counts, counts))

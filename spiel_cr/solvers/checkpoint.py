@@ -80,6 +80,11 @@ class Keeper:
                     name, file_value = "algorithm", metadata["algorithm"]
                     run_value = self._solver.name
                 remedy = f"this run has {run_value!r}; use the same arguments or"
+                if name == "extra":
+                    remedy = (
+                        f"this run has {run_value!r}; install the same extras of "
+                        f"spiel_cr, run on the same kind of device, or use"
+                    )
                 if file_value == run_value:
                     remedy = "this version has other settings of that name; use"
                 raise ValueError(

@@ -1,13 +1,14 @@
 """The programs measure what they say; on small games here."""
 
 import json
+import sys
 
 import numpy as np
 import pytest
 
 import spiel_cr
 from benchmarks import __main__ as command
-from benchmarks import deep, exploit, lookahead_players
+from benchmarks import deep, exploit, lookahead_players, spots
 from benchmarks.games import string_of
 from tests.support.benchmark_pages import run_on_page, stay_in_this_process
 
@@ -19,6 +20,7 @@ SMALL = {
     "dream(network=table,memory=exact,traversals=30,critic_steps=2) "
     "mmd(hidden=8,layers=1)",
     "exploit": "--games ii_goofspiel4 --opponents uniform cfr+ --seconds 1 0.5",
+    "spots": "--spots river --peer no-such-program",
     "lookahead_players": "--games kuhn --matches 4 --move-ms 50 "
     "--bots resolving(max_histories=58,move_ms=50)",
 }
@@ -113,3 +115,37 @@ def test_worlds_are_what_the_player_may_think_possible():
 
 def test_names_of_games_are_strings():
     assert string_of("kuhn") == "kuhn_poker" == string_of("kuhn_poker")
+
+
+def test_spots_have_columns_for_both_programs(tmp_path, monkeypatch):
+    """The peer's are empty where its program is missing; goals are the same."""
+    stay_in_this_process(monkeypatch)
+    commands = []
+
+    def run(command):
+        commands.append(command)
+        if "iterations" in command[-2]:
+            return {}
+        report = {"iterations": 20, "seconds": 0.5, "peak_memory_bytes": 4_000_000}
+        return {**report, "process_seconds": 3.0 if "--until" in command else 1.0}
+
+    monkeypatch.setattr(spots, "run", run)
+    peer = ["--spots", "turn", "--peer", sys.executable]
+    (row,), text = run_on_page(command.find("spots"), tmp_path, peer)
+    assert "| 0.1 | 25 | 3 | 4 | 25 | 1 | 4 |" in text and "error" not in row
+    ours, theirs = commands[1], commands[2]
+    # 0.1% of 180 chips, as NashConv and as exploitability.
+    assert float(ours[ours.index("--until") + 1]) == pytest.approx(0.36)
+    assert float(theirs[4]) == pytest.approx(0.18)
+    alone = ["--spots", "turn", "--peer", "no-such-program"]
+    _, text = run_on_page(command.find("spots"), tmp_path, alone)
+    assert "| 0.1 | 25 | 3 | 4 | – | – | – |" in text
+
+
+def test_a_spot_that_fails_is_reported(tmp_path, monkeypatch, capsys):
+    stay_in_this_process(monkeypatch)
+    monkeypatch.setattr(spots, "_ENTRY", "raise SystemExit('no solver here')")
+    assert command.main(["spots", "--spots", "river", "--out", str(tmp_path)]) == 1
+    assert "no solver here" in capsys.readouterr().err
+    with pytest.raises(RuntimeError, match="timed out"):
+        spots.run([sys.executable, "-c", "import time; time.sleep(9)"], limit=0.1)

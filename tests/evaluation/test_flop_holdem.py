@@ -1,16 +1,23 @@
 """Exact evaluation of Flop Hold'em in public-tree form, on decks of several sizes."""
 
+import zlib
+
 import pytest
+from open_spiel.python import policy as openspiel_policy
 
 import spiel_cr
+from spiel_cr.common.errors import MoreKnowledgeError
+from spiel_cr.games.public_tree.public_tree_loading import public_tree_game
+from spiel_cr.policies.canonical_policy import CanonicalPolicy
+from spiel_cr.policies.queries import query
 from tests.support import flop_holdem
 
 
-def game_string(ranks: int, suits: int) -> str:
+def game_string(ranks: int, suits: int, raises: str = "3 3") -> str:
     return (
         f"universal_poker(betting=limit,numPlayers=2,numRounds=2,blind=100 50,"
         f"firstPlayer=2 1,numSuits={suits},numRanks={ranks},numHoleCards=2,"
-        f"numBoardCards=0 3,raiseSize=100 100,maxRaises=3 3)"
+        f"numBoardCards=0 3,raiseSize=100 100,maxRaises={raises})"
     )
 
 
@@ -27,5 +34,37 @@ def test_policies_that_ignore_their_cards(deck, name):
     opponent = getattr(flop_holdem, name)
     values = [game.best_response_value(player, opponent) for player in range(2)]
     assert game.leaves == 98
-    nash_conv = spiel_cr.nash_conv(game_string(*deck), name, memory_limit="4GB")
+    nash_conv = spiel_cr.nash_conv(game_string(*deck), name, memory_limit="8GB")
     assert nash_conv == pytest.approx(sum(values), rel=1e-9)
+
+
+class SuitedPolicy(openspiel_policy.Policy):
+    """A policy whose probabilities depend on every card that its player observes."""
+
+    def __init__(self, game):
+        super().__init__(game, [0, 1])
+
+    def action_probabilities(self, state, player_id=None):
+        player = state.current_player()
+        key = state.information_state_string(player).encode()
+        legal = state.legal_actions()
+        weights = [1 + zlib.crc32(key + bytes([action])) % 97 for action in legal]
+        return {a: w / sum(weights) for a, w in zip(legal, weights, strict=True)}
+
+
+def test_policies_that_tell_suits_apart_are_rejected():
+    form = public_tree_game(game_string(4, 2, "1 1"))
+    with pytest.raises(MoreKnowledgeError, match="canonical"):
+        query(form, SuitedPolicy(form.game))
+
+
+@pytest.mark.slow
+def test_canonical_policies_are_strategies_of_both_forms():
+    tree = spiel_cr.build_tree(game_string(4, 2, "1 1"))
+    form = public_tree_game(tree.game)
+    policy = SuitedPolicy(tree.game)
+    canonical = CanonicalPolicy(policy, form)
+    first = spiel_cr.nash_conv(tree, canonical)
+    second = spiel_cr.nash_conv(form, canonical)
+    assert first == pytest.approx(second, rel=1e-9)
+    assert abs(first - spiel_cr.nash_conv(tree, policy)) > 0.1

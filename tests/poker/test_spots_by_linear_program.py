@@ -56,11 +56,8 @@ def check(cards, seed, monkeypatch, *, products=False):
         public_tree, public_tree.sequence_form, config=PRESETS["dcfr"], dtype=dtype
     )
     assert solver is not None
-    arrays = solver.problem
-    average = [
-        board_solver.by_position(arrays, p, result.average[p], dtype) for p in range(2)
-    ]
-    values = solver._functions.advance.best_values(tuple(average), locks=False)
+    average = solver.engine.by_position(result.average)
+    values = solver.engine.best_values(average, locks=None)
     assert values[0] == pytest.approx(expected, abs=1e-6 * pot)
     assert values[1] == pytest.approx(-expected, abs=1e-6 * pot)
     if products:

@@ -15,6 +15,8 @@ from spiel_cr.games.public_tree.game import PublicTreeGame
 from spiel_cr.games.public_tree.public_nodes import Betting
 from spiel_cr.games.query_batch import QueryBatch
 
+# Whether deals that players can tell apart may share an infoset.
+MERGES_DEALS = True
 # Infosets of a batch, about.
 _CHUNK = 1 << 16
 

@@ -25,7 +25,8 @@ class BoardGame(NamedTuple):
 
     Attributes:
       boards: The boards.
-      sides: Both players' decisions, private states and hands, without locks.
+      sides: Both players' decisions, private states and hands, without locks; stakes
+        and weights are float64.
       sequences: Logical number of the first sequence of each decision, for each player
         int64 [D].
       sizes: Number of positions of each player.
@@ -73,24 +74,31 @@ class _Terms(NamedTuple):
 
 
 def suits(game: PublicTreeGame) -> bool:
-    """Return whether a game has no rake, and hands that are too many to be listed."""
-    matrices = game.payoff_matrices
-    many = any(isinstance(m, HandMatrix) and has_many_hands(m) for m in matrices)
-    return many and game.rake is None
+    """Return whether a game has no rake, and hands of two cards that meet on boards.
+
+    A single round of few hands is left to JAX, which is as fast there and needs less
+    time for compilation.
+    """
+    if game.rake is not None:
+        return False
+    matrices: Any = game.payoff_matrices
+    for matrix in matrices:
+        if not isinstance(matrix, HandMatrix):
+            return False
+        if any(side.cards.shape[1] != 2 for side in matrix.hands):
+            return False
+    return game.num_rounds > 1 or any(has_many_hands(matrix) for matrix in matrices)
 
 
 def board_game(game: PublicTreeGame, dtype: np.dtype) -> BoardGame | None:
     """Build the arrays of a game.
 
     Returns:
-      The arrays, or None if the compiled functions do not support the game, or have no
-      advantage: its private states must be pairs of cards, board by board, without
-      rake.
+      The arrays, or None if the compiled functions do not support the game, see
+      `suits`; its private states must also be numbered board by board.
     """
-    matrices = list(game.payoff_matrices)
-    if not suits(game):
-        return None
-    if not all(isinstance(m, HandMatrix) and _is_supported(m) for m in matrices):
+    matrices: list[Any] = list(game.payoff_matrices)
+    if not suits(game) or not all(map(_is_supported, matrices)):
         return None
     rounds = _rounds_of(game)
     if rounds is None:
@@ -122,10 +130,8 @@ def board_game(game: PublicTreeGame, dtype: np.dtype) -> BoardGame | None:
 
 
 def _is_supported(matrix: HandMatrix) -> bool:
-    """Return whether hands are pairs of cards whose strengths the players share."""
+    """Return whether the players share the strengths of hands, and cards are few."""
     both = matrix.hands
-    if any(side.cards.shape[1] != 2 for side in both):
-        return False
     if len(np.unique(np.concatenate([side.cards for side in both]))) > MOST_CARDS:
         return False
     return same_hands(*both, showdown=matrix.showdown) is not None
@@ -342,7 +348,7 @@ class _SideBuilder:
                 ]
             ),
             **self._bounds(matrices, child, counts, dtype),
-            **self._leaves(matrices, dtype),
+            **self._leaves(matrices),
             first_hand=np.concatenate(
                 [[0], np.cumsum(np.concatenate([some.counts for some in hands]))]
             ),
@@ -352,10 +358,11 @@ class _SideBuilder:
                     for matrix, some in zip(matrices, hands, strict=True)
                 ]
             ),
-            weight=np.concatenate([some.weight for some in hands]).astype(dtype),
+            weight=np.concatenate([some.weight for some in hands]),
             cards=np.concatenate([some.cards for some in hands]).astype(np.uint8),
-            below=_unsigned([some.below for some in hands]),
-            twin=_unsigned([some.twin for some in hands]),
+            weaker=_unsigned([some.weaker for some in hands], np.uint16),
+            stronger=_unsigned([some.stronger for some in hands], np.uint16),
+            twin=_unsigned([some.twin for some in hands], np.uint16),
             locks=np.zeros(0, dtype),
         )
 
@@ -392,9 +399,7 @@ class _SideBuilder:
             "bounds": bounds.astype(dtype),
         }
 
-    def _leaves(
-        self, matrices: list[HandMatrix], dtype: np.dtype
-    ) -> dict[str, np.ndarray]:
+    def _leaves(self, matrices: list[HandMatrix]) -> dict[str, np.ndarray]:
         """Return the rows of leaf values, and their terms."""
         terms, player = self.terms, self.player
         width = len(self.public.sequence_rounds)
@@ -413,7 +418,7 @@ class _SideBuilder:
             "leaf_row": _unsigned(row[round_of[matrix], sequence]),
             "first_term": np.append(first, len(order)),
             "term_row": _unsigned(other_row[terms.round[order], other]),
-            "stake": stake[order].astype(dtype),
+            "stake": stake[order],
         }
 
 
@@ -422,22 +427,16 @@ class _Hands(NamedTuple):
 
     Attributes:
       counts: Number of hands on each board.
-      state, weight, cards, below, twin: As in `BoardSide`; private states are numbered
-        as in the matrix.
-      group: Number of the group of all hands of the board, and of those with each card,
-        int64 [n, 3].
-      rank: Rank of the strength, int64 [n].
-      within: Number of the hand on its board, int64 [n].
+      state: Private state of each hand, int64 [n].
+      weight, cards, weaker, stronger, twin: As in `BoardSide`.
     """
 
     counts: np.ndarray
     state: np.ndarray
     weight: np.ndarray
     cards: np.ndarray
-    group: np.ndarray
-    rank: np.ndarray
-    within: np.ndarray
-    below: np.ndarray
+    weaker: np.ndarray
+    stronger: np.ndarray
     twin: np.ndarray
 
 
@@ -447,67 +446,50 @@ def _hands(matrix: HandMatrix, boards: np.ndarray) -> tuple[_Hands, _Hands]:
     number[boards] = np.arange(len(boards))
     cards = np.unique(np.concatenate([side.cards.ravel() for side in matrix.hands]))
     levels = np.unique(np.concatenate([side.strength for side in matrix.hands]))
-    both = []
+    ordered, keys, places, counts = [], [], [], []
     for side in matrix.hands:
         board = number[side.board]
-        rank = np.searchsorted(levels, side.strength)
-        order = np.lexsort((rank, board))
+        # Boards, and within them strengths, as one number.
+        key = board * len(levels) + np.searchsorted(levels, side.strength)
+        order = np.argsort(key, kind="stable")
         order = order[board[order] >= 0]
-        held = np.searchsorted(cards, side.cards[order])
-        count = np.bincount(board[order], minlength=len(boards))
-        group = board[order, None] * (1 + len(cards))
-        both.append(
+        counts.append(np.bincount(board[order], minlength=len(boards)))
+        places.append(np.zeros(len(key), np.int64))
+        places[-1][order] = 1 + ranges(0, counts[-1])
+        ordered.append(order)
+        keys.append(key[order])
+    same = same_hands(*matrix.hands, showdown=matrix.showdown)
+    assert same is not None
+    result = []
+    for p, side in enumerate(matrix.hands):
+        others, order = keys[1 - p], ordered[p]
+        twin = np.zeros(len(side.board), np.int64)
+        twin[same[p]] = places[1 - p][same[1 - p]]
+        until = np.cumsum(counts[1 - p])
+        board = number[side.board[order]]
+        result.append(
             _Hands(
-                count,
+                counts[p],
                 side.private_state[order].astype(np.int64),
                 side.weight[order],
-                held,
-                np.concatenate([group, group + 1 + held], axis=1),
-                rank[order],
-                ranges(0, count),
-                *(np.zeros(0, np.int64),) * 2,
+                np.searchsorted(cards, side.cards[order]),
+                np.searchsorted(others, keys[p]) - (until - counts[1 - p])[board],
+                until[board] - np.searchsorted(others, keys[p], "right"),
+                twin[order],
             )
         )
-    return _compared(both[0], both[1], len(levels)), _compared(
-        both[1], both[0], len(levels)
-    )
+    return result[0], result[1]
 
 
-def _compared(hands: _Hands, opponent: _Hands, num_levels: int) -> _Hands:
-    """Fill in the places of prefix sums over the opponent's hands."""
-    keys = (opponent.group * num_levels + opponent.rank[:, None]).ravel()
-    order = np.argsort(keys, kind="stable")
-    keys = keys[order]
-    last = opponent.within[:, None] * [0, 2, 2] + [0, 1, 2]
-    last = last.ravel()[order]
-    group = hands.group * num_levels
-    start = np.searchsorted(keys, group)
-    ends = [
-        np.searchsorted(keys, group + hands.rank[:, None], side)
-        for side in ("left", "right")
-    ]
-    by_card = [np.where(end > start, last[end - 1], 0)[:, 1:] for end in ends]
-    number = [(end - start)[:, :1] for end in ends]
-    twin = np.zeros(len(hands.rank), np.int64)
-    # Both groups of cards together name the board and the hand.
-    pairs = [
-        np.sort(side.group[:, 1:], axis=1).view([("a", np.int64), ("b", np.int64)])
-        for side in (hands, opponent)
-    ]
-    _, i, j = np.intersect1d(pairs[0], pairs[1], True, True)
-    twin[i] = 1 + opponent.within[j]
-    below = np.concatenate([*number, *by_card], axis=1)
-    return hands._replace(below=below, twin=twin)
-
-
-def _unsigned(values: Any) -> np.ndarray:
-    """Return places as uint32; numba reads them faster than signed numbers.
+def _unsigned(values: Any, dtype: type = np.uint32) -> np.ndarray:
+    """Return places or counts; numba reads them faster than signed numbers.
 
     Args:
       values: Integers, or a list of arrays, which are concatenated.
+      dtype: Data type of the result.
     """
     array = np.concatenate(values) if isinstance(values, list) else values
-    return np.ascontiguousarray(array, np.uint32)
+    return np.ascontiguousarray(array, dtype)
 
 
 def _before(counts: np.ndarray) -> np.ndarray:

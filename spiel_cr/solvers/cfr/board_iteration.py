@@ -60,11 +60,10 @@ class BoardSide(NamedTuple):
       state: Place of the hand's private state on the board of its round, uint32 [N].
       weight: Weight of each hand, float [N].
       cards: Places of the hand's cards among those of its matrix, uint8 [N, 2].
-      below: Places of prefix sums at showdowns, uint32 [N, 6]: numbers of the
-        opponent's hands that are weaker, and that are not stronger, and for each card
-        the last hand that is weaker, or not stronger, and holds it.
-      twin: One more than the place of the opponent's hand with the same cards, uint32
-        [N]; 0 if there is none.
+      weaker, stronger: Numbers of the opponent's hands on the board that are weaker
+        and stronger, uint16 [N].
+      twin: One more than the place of the opponent's hand with the same cards on the
+        board, uint16 [N]; 0 if there is none.
       locks: Locked probabilities, negative at free infosets, float [S]; empty if no
         infoset is locked.
     """
@@ -94,7 +93,8 @@ class BoardSide(NamedTuple):
     state: np.ndarray
     weight: np.ndarray
     cards: np.ndarray
-    below: np.ndarray
+    weaker: np.ndarray
+    stronger: np.ndarray
     twin: np.ndarray
     locks: np.ndarray
 
@@ -160,9 +160,9 @@ class Workspace(NamedTuple):
     """Working memory of one thread.
 
     Attributes:
-      memory: Arrays of one board of each round, and five arrays for the leaf values of
+      memory: Arrays of one board of each round, and three arrays for the leaf values of
         one board, float [M].
-      starts: Place of the arrays of each round, and of the five arrays, int64 [R + 1].
+      starts: Place of the arrays of each round, and of the three, int64 [R + 1].
     """
 
     memory: np.ndarray
@@ -175,29 +175,23 @@ def _matrix(memory, start, count, n):
 
 
 @numba_jit
-def views(sweep, g, workspace):
+def _views(sweep, g, workspace):
     """Return the working memory of a board.
 
     Returns:
-      The player's reach, values and strategy, float [rows, n]; the opponent's reach and
-      strategy, float [rows', n']; five arrays for leaf values, float [5, size].
+      The player's reach, values and strategy, float [rows, n]; the opponent's reach,
+      float [rows', n']; three arrays for leaf values, float [3, size].
     """
     player, opponent, memory = sweep.player, sweep.opponent, workspace.memory
     r = sweep.boards.round[g]
+    start, end, rows = workspace.starts[r], workspace.starts[-1], player.num_rows[r]
     n, m = player.size[g], opponent.size[g]
-    start, rows, other_rows = (
-        workspace.starts[r],
-        player.num_rows[r],
-        opponent.num_rows[r],
-    )
-    end = workspace.starts[-1]
     return (
         _matrix(memory, start, rows, n),
         _matrix(memory, start + rows * n, rows, n),
         _matrix(memory, start + 2 * rows * n, rows, n),
-        _matrix(memory, start + 3 * rows * n, other_rows, m),
-        _matrix(memory, start + 3 * rows * n + other_rows * m, other_rows, m),
-        _matrix(memory, end, 5, (len(memory) - end) // 5),
+        _matrix(memory, start + 3 * rows * n, opponent.num_rows[r], m),
+        _matrix(memory, end, 3, (len(memory) - end) // 3),
     )
 
 
@@ -209,33 +203,49 @@ def match(weights, locks, at, strategy):
     """
     count, n = strategy.shape
     zero, one = strategy.dtype.type(0), strategy.dtype.type(1)
-    total = np.zeros(n, strategy.dtype)
-    for a in range(count):
-        for s in range(n):
-            x = weights[at + a * n + s]
-            total[s] += x if x > zero else zero
     even = one / strategy.dtype.type(count)
+    total = np.zeros(n, strategy.dtype)
+    # Loops over parts of arrays are vectorized, because no index can be negative.
+    for a in range(count):
+        row, part = strategy[a], weights[at + a * n : at + a * n + n]
+        for s in range(n):
+            x = part[s]
+            row[s] = x if x > zero else zero
+            total[s] += row[s]
     for a in range(count):
         row = strategy[a]
         for s in range(n):
-            x = weights[at + a * n + s]
-            share = (x if x > zero else zero) / (total[s] if total[s] > zero else one)
+            share = row[s] / (total[s] if total[s] > zero else one)
             row[s] = share if total[s] > zero else even
     if len(locks):
         for a in range(count):
+            row, part = strategy[a], locks[at + a * n : at + a * n + n]
             for s in range(n):
-                if locks[at + a * n + s] >= zero:
-                    strategy[a, s] = locks[at + a * n + s]
+                row[s] = part[s] if part[s] >= zero else row[s]
 
 
 @numba_jit
-def _reach_below(side, r, g, weights, reach, strategy):
-    """Fill in strategies and reach of the sequences of a round on a board."""
+def _reach_below(side, r, g, weights, reach, strategy, spare):
+    """Fill in the reach of the sequences of a round on a board.
+
+    Args:
+      side: The side of the player whose reach it is.
+      r: The round.
+      g: The board.
+      weights: As in `match`.
+      reach: The reach, float [rows, n].
+      strategy: The strategy, float [rows, n]; or, if it is not needed afterwards, an
+        array of no rows.
+      spare: Memory for the strategy at one decision.
+    """
     n = side.size[g]
     origin = side.base[r] + side.start[g] * side.round_actions[r]
     for d in range(side.first_decision[r], side.first_decision[r + 1]):
         child, count = side.child[d], side.num_actions[d]
-        rows = strategy[child : child + count]
+        if len(strategy):
+            rows = strategy[child : child + count]
+        else:
+            rows = _matrix(spare, 0, count, n)
         match(weights, side.locks, origin + side.offset[d] * n, rows)
         above = reach[side.parent[d]]
         for a in range(count):
@@ -270,63 +280,114 @@ def _plus(x, y, f):
 
 
 @numba_jit
-def _sums(opponent, f, showdown, scratch):
-    """Return the sum of reach over the opponent's hands on board f of a matrix.
-
-    Sums by card are filled in. At a showdown, so are the prefix sums over hands in the
-    order of strengths, over all hands and by card; at a fold, the reach of each hand.
-    """
-    x, prefix, by_card, held = scratch[0], scratch[2], scratch[3], scratch[4]
-    zero = x.dtype.type(0)
-    held[: LANES * MOST_CARDS] = zero
-    total = _load(held, 0)
-    _store(prefix, 0, total)
-    _store(by_card, 0, total)
-    first = opponent.first_hand[f]
-    for i in range(opponent.first_hand[f + 1] - first):
-        h = first + i
-        reach, weight = _load(x, np.int64(opponent.state[h])), opponent.weight[h]
-        total = _plus(total, reach, weight)
-        a, b = np.int64(opponent.cards[h, 0]), np.int64(opponent.cards[h, 1])
-        one = _plus(_load(held, a), reach, weight)
-        _store(held, a, one)
-        two = _plus(_load(held, b), reach, weight)
-        _store(held, b, two)
-        if showdown:
-            _store(prefix, i + 1, total)
-            _store(by_card, 2 * i + 1, one)
-            _store(by_card, 2 * i + 2, two)
-        else:
-            _store(prefix, i + 1, _plus(_load(prefix, 0), reach, weight))
-    return total
+def _add_hand(opponent, h, x, held, total):
+    """Add the opponent's hand h to the sums by card, and return the sum of all."""
+    reach, weight = _load(x, np.int64(opponent.state[h])), opponent.weight[h]
+    a, b = np.int64(opponent.cards[h, 0]), np.int64(opponent.cards[h, 1])
+    _store(held, a, _plus(_load(held, a), reach, weight))
+    _store(held, b, _plus(_load(held, b), reach, weight))
+    return _plus(total, reach, weight)
 
 
 @numba_jit
-def _add_board(player, f, showdown, total, scratch):
+def _add_value(player, h, out, held, total, sign):
+    """Add the reach of the opponent's hands so far that are compatible with hand h."""
+    a, b = np.int64(player.cards[h, 0]), np.int64(player.cards[h, 1])
+    one, s = out.dtype.type(1), np.int64(player.state[h])
+    value = _plus(_plus(total, _load(held, a), -one), _load(held, b), -one)
+    _store(out, s, _plus(_load(out, s), value, sign * player.weight[h]))
+
+
+@numba_jit
+def _add_board(player, opponent, f, showdown, scratch):
     """Add the values of the player's hands on board f of a matrix.
 
-    See `games.public_tree.hand_operators` for the formula.
+    The opponent's hands are added up in the order of strengths, from both ends, and
+    each of the player's hands reads the sums between two of them. See
+    `games.public_tree.hand_operators` for the formula.
     """
-    out, prefix, by_card, held = scratch[1], scratch[2], scratch[3], scratch[4]
-    one = out.dtype.type(1)
-    for h in range(player.first_hand[f], player.first_hand[f + 1]):
-        value = _plus(
-            _load(held, np.int64(player.cards[h, 0])),
-            _load(held, np.int64(player.cards[h, 1])),
-            one,
-        )
-        if showdown:
-            below = player.below[h]
-            value = _plus(value, total, -one)
-            for i in range(2):
-                value = _plus(value, _load(prefix, np.int64(below[i])), one)
-            for i in range(2, 6):
-                value = _plus(value, _load(by_card, np.int64(below[i])), -one)
-        else:
-            value = _plus(total, value, -one)
-            value = _plus(value, _load(prefix, np.int64(player.twin[h])), one)
-        s = np.int64(player.state[h])
-        _store(out, s, _plus(_load(out, s), value, player.weight[h]))
+    x, out, held = scratch[0], scratch[1], scratch[2]
+    zero, one = x.dtype.type(0), x.dtype.type(1)
+    begin, end = player.first_hand[f], player.first_hand[f + 1]
+    first, last = opponent.first_hand[f], opponent.first_hand[f + 1]
+    held[: LANES * MOST_CARDS] = zero
+    total = nothing = _load(held, 0)
+    if not showdown:
+        for i in range(first, last):
+            total = _add_hand(opponent, i, x, held, total)
+        for h in range(begin, end):
+            _add_value(player, h, out, held, total, one)
+            if player.twin[h]:
+                i, s = first + player.twin[h] - 1, np.int64(player.state[h])
+                reach = _load(x, np.int64(opponent.state[i]))
+                factor = opponent.weight[i] * player.weight[h]
+                _store(out, s, _plus(_load(out, s), reach, factor))
+        return
+    i = first
+    for h in range(begin, end):
+        while i < first + player.weaker[h]:
+            total = _add_hand(opponent, i, x, held, total)
+            i += 1
+        _add_value(player, h, out, held, total, one)
+    held[: LANES * MOST_CARDS] = zero
+    total, i = nothing, last
+    for h in range(end - 1, begin - 1, -1):
+        while i > last - player.stronger[h]:
+            i -= 1
+            total = _add_hand(opponent, i, x, held, total)
+        _add_value(player, h, out, held, total, -one)
+
+
+@numba_jit
+def _source(player, i, last, reach):
+    """Return the reach and the stake of a row's first term; none after the last row."""
+    t = player.first_term[min(i, last)]
+    stake = player.stake[t] if i <= last else reach.dtype.type(0)
+    return reach[player.term_row[t]], stake
+
+
+@numba_jit
+def _fill_sums(player, i, last, reach, x, m):
+    """Fill in sums of the opponent's reach for the rows of leaf values i to last."""
+    a, b = _source(player, i, last, reach), _source(player, i + 1, last, reach)
+    c, d = _source(player, i + 2, last, reach), _source(player, i + 3, last, reach)
+    e, f = _source(player, i + 4, last, reach), _source(player, i + 5, last, reach)
+    g, h = _source(player, i + 6, last, reach), _source(player, i + 7, last, reach)
+    for s in range(m):
+        first = a[0][s] * a[1], b[0][s] * b[1], c[0][s] * c[1], d[0][s] * d[1]
+        second = e[0][s] * e[1], f[0][s] * f[1], g[0][s] * g[1], h[0][s] * h[1]
+        _store(x, s, first + second)
+    for j in range(last + 1 - i):
+        for t in range(player.first_term[i + j] + 1, player.first_term[i + j + 1]):
+            source, stake = reach[player.term_row[t]], player.stake[t]
+            for s in range(m):
+                x[LANES * s + j] += source[s] * stake
+
+
+@numba_jit
+def _add_sums(player, i, last, values, out, n):
+    """Add the rows of leaf values i to last to the values of sequences."""
+    a, b, c, d = _four_rows(values, player.leaf_row, i, last)
+    e, f, g, h = _four_rows(values, player.leaf_row, i + 4, last)
+    for s in range(n):
+        y = _load(out, s)
+        # One after another, because rows after the last one are the last one again.
+        a[s] += y[0]
+        b[s] += y[1]
+        c[s] += y[2]
+        d[s] += y[3]
+        e[s] += y[4]
+        f[s] += y[5]
+        g[s] += y[6]
+        h[s] += y[7]
+
+
+@numba_jit
+def _four_rows(values, row, i, last):
+    """Return the rows of i to i + 3; the last one instead of those after it."""
+    a, b = values[row[min(i, last)]], values[row[min(i + 1, last)]]
+    c, d = values[row[min(i + 2, last)]], values[row[min(i + 3, last)]]
+    return a, b, c, d
 
 
 @numba_jit
@@ -341,20 +402,11 @@ def _add_leaves(sweep, g, reach, values, scratch):
         showdown, end = boards.is_showdown[k], player.first_row[k + 1]
         for i in range(player.first_row[k], end, LANES):
             rows = min(LANES, end - i)
-            x[: m * LANES] = x.dtype.type(0)
             out[: n * LANES] = x.dtype.type(0)
-            for j in range(rows):
-                for t in range(player.first_term[i + j], player.first_term[i + j + 1]):
-                    source, stake = reach[player.term_row[t]], player.stake[t]
-                    for s in range(m):
-                        x[LANES * s + j] += source[s] * stake
+            _fill_sums(player, i, i + rows - 1, reach, x, m)
             for f in range(boards.matrix_board[place], boards.matrix_board[place + 1]):
-                total = _sums(opponent, f, showdown, scratch)
-                _add_board(player, f, showdown, total, scratch)
-            for j in range(rows):
-                row = values[player.leaf_row[i + j]]
-                for s in range(n):
-                    row[s] += out[LANES * s + j]
+                _add_board(player, opponent, f, showdown, scratch)
+            _add_sums(player, i, i + rows - 1, values, out, n)
 
 
 @numba_jit
@@ -410,26 +462,23 @@ def _add_average(average, reach, share):
 
 
 @numba_jit
-def begin(sweep, g, workspace):
+def _begin(sweep, g, workspace):
     """Compute reach and leaf values on a board whose carried rows are filled in."""
-    player, opponent = sweep.player, sweep.opponent
-    reach, values, strategy, other_reach, other_strategy, scratch = views(
-        sweep, g, workspace
-    )
-    r = sweep.boards.round[g]
-    weights = sweep.opponent_weights
-    _reach_below(opponent, r, g, weights, other_reach, other_strategy)
+    player, r = sweep.player, sweep.boards.round[g]
+    reach, values, strategy, other_reach, scratch = _views(sweep, g, workspace)
+    weights, spare = sweep.opponent_weights, scratch[0]
+    _reach_below(sweep.opponent, r, g, weights, other_reach, strategy[:0], spare)
     if not sweep.best or len(player.locks):
-        _reach_below(player, r, g, sweep.weights, reach, strategy)
+        _reach_below(player, r, g, sweep.weights, reach, strategy, spare)
     values[:] = values.dtype.type(0)
     _add_leaves(sweep, g, other_reach, values, scratch)
 
 
 @numba_jit
-def finish(sweep, g, workspace):
+def _finish(sweep, g, workspace):
     """Compute the values of a board's infosets; update regrets and averages."""
     player, matrices = sweep.player, sweep.boards.first_matrix
-    reach, values, strategy, _, _, scratch = views(sweep, g, workspace)
+    reach, values, strategy, _, scratch = _views(sweep, g, workspace)
     r, n = sweep.boards.round[g], player.size[g]
     means, tolerance = scratch[0, :n], scratch[1, :n]
     one = means.dtype.type(1)
@@ -471,12 +520,12 @@ def _carry(side, r, below, reach, into):
 
 
 @numba_jit
-def process_below(sweep, g, part, workspace, other, total):
+def _process_below(sweep, g, part, workspace, other, total):
     """Process some boards below a board, and add their values.
 
     Args:
       sweep: The sweep.
-      g: The board, after `begin`.
+      g: The board, after `_begin`.
       part: First board and end of the boards below it.
       workspace: Working memory of the board.
       other: Working memory of the boards below it, which may be the same.
@@ -484,21 +533,71 @@ def process_below(sweep, g, part, workspace, other, total):
         added, float [rows, n].
     """
     player = sweep.player
-    reach, _, _, other_reach, _, _ = views(sweep, g, workspace)
+    reach, _, _, other_reach, _ = _views(sweep, g, workspace)
     for below in range(part[0], part[1]):
         r = sweep.boards.round[below]
-        into, values, _, other_into, _, _ = views(sweep, below, other)
+        into, values, _, other_into, _ = _views(sweep, below, other)
         _carry(player, r, below, reach, into)
         _carry(sweep.opponent, r, below, other_reach, other_into)
-        begin(sweep, below, other)
+        _begin(sweep, below, other)
         boards = sweep.boards.first_child[below], sweep.boards.first_child[below + 1]
-        process_below(sweep, below, boards, other, other, values)
-        finish(sweep, below, other)
+        _process_below(sweep, below, boards, other, other, values)
+        _finish(sweep, below, other)
         first = player.first_state[r] + player.start[below]
         for i in range(player.first_carried[r + 1] - player.first_carried[r]):
             row = total[player.carried[player.first_carried[r] + i]]
             for s in range(player.size[below]):
                 row[player.above[first + s]] += values[i, s]
+
+
+@numba_jit
+def process_parts(sweep, g, cuts, parts, workspace, other, totals):
+    """Process some parts of the boards below a board of the first round.
+
+    Args:
+      sweep, g, workspace, other: As in `_process_below`.
+      cuts: First boards of all parts, and the end, int64.
+      parts: First part and end.
+      totals: Memory for the values of each part, float [parts, M].
+    """
+    _, values, _, _, _ = _views(sweep, g, workspace)
+    rows, n = values.shape
+    for p in range(parts[0], parts[1]):
+        total = _matrix(totals[p], 0, rows, n)
+        total[:] = total.dtype.type(0)
+        part = cuts[p], cuts[p + 1]
+        _process_below(sweep, g, part, workspace, other, total)
+
+
+@numba_jit
+def process_root(sweep, g, workspace, totals, begins, ends):
+    """Process a board of the first round before and after the boards below it.
+
+    Args:
+      sweep, g, workspace: As in `_process_below`.
+      totals: Values of the rows that the boards below add, float [parts, M].
+      begins, ends: Whether to do what comes before the boards below, and after them.
+
+    Returns:
+      The value of the player's empty sequence on the board; 0 before the end.
+    """
+    player, opponent, result = sweep.player, sweep.opponent, 0.0
+    reach, values, _, other_reach, _ = _views(sweep, g, workspace)
+    rows, n = values.shape
+    if begins:
+        reach[: player.first_carried[1]] = reach.dtype.type(1)
+        other_reach[: opponent.first_carried[1]] = reach.dtype.type(1)
+        _begin(sweep, g, workspace)
+    if ends:
+        for p in range(len(totals)):
+            total = _matrix(totals[p], 0, rows, n)
+            for i in range(rows):
+                _add_times(values[i], total[i], values.dtype.type(1))
+        _finish(sweep, g, workspace)
+        for i in range(player.first_carried[1]):
+            for s in range(n):
+                result += np.float64(values[i, s])
+    return result
 
 
 @numba_jit
@@ -564,7 +663,7 @@ def add_matrix(boards, player, opponent, k, showdown, reach, values, scratch):
         card with it.
       reach: The opponent's reach in the matrix's round, float [private states].
       values: The sums, float [private states of the player].
-      scratch: Five arrays, float [5, size].
+      scratch: Three arrays, float [3, size].
     """
     x, out = scratch[0], scratch[1]
     r = 0
@@ -578,7 +677,6 @@ def add_matrix(boards, player, opponent, k, showdown, reach, values, scratch):
         for s in range(opponent.size[g]):
             x[LANES * s] = reach[first + s]
         for f in range(boards.matrix_board[place], boards.matrix_board[place + 1]):
-            total = _sums(opponent, f, showdown, scratch)
-            _add_board(player, f, showdown, total, scratch)
+            _add_board(player, opponent, f, showdown, scratch)
         for s in range(player.size[g]):
             values[start + s] += out[LANES * s]

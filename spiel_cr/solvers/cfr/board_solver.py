@@ -2,8 +2,8 @@
 
 The iterates are those of `cfr` up to rounding. Regrets and average reach are stored
 once for each private state and action, and everything else is computed again on each
-board (see `board_iteration`). The boards below the root are divided among threads,
-whose results are added in a fixed order.
+board (see `board_iteration`). The boards below the root are divided into parts, which
+threads process, and whose results are added in a fixed order.
 """
 
 import functools
@@ -25,11 +25,11 @@ from spiel_cr.games.sequence_form.layout import SequenceForm
 from spiel_cr.policies.conversions import Behaviours, reach_from_behaviour
 from spiel_cr.solvers.cfr.cfr import averaging
 from spiel_cr.solvers.cfr.cfr_config import CFRConfig
-from spiel_cr.solvers.cfr.regret_matching import Rule, discount
 from spiel_cr.solvers.cfr.solver import Solver, SolverFunctions
 
-# Most threads of an iteration.
-_MOST_THREADS = 16
+# Number of parts of the boards below the root, and thus most threads. The values of
+# each part are added up, so a result does not depend on the number of threads.
+_PARTS = 16
 # Most sequences of a game whose result has the last iterate.
 MOST_KEPT = 5_000_000
 
@@ -74,6 +74,20 @@ def suits(game: PublicTreeGame) -> bool:
     return board_arrays.suits(game)
 
 
+class _Memory(NamedTuple):
+    """Working memory for computations in one data type.
+
+    Attributes:
+      sides: Both players' sides, with numbers of the type.
+      spaces: One `board_iteration.Workspace` per thread.
+      totals: Values that each part adds to the rows of the board above, float [16, M].
+    """
+
+    sides: tuple[Any, Any]
+    spaces: list[Any]
+    totals: np.ndarray
+
+
 class BoardEngine:
     """Function `advance` of `SolverFunctions`, and evaluations of the same game.
 
@@ -86,8 +100,10 @@ class BoardEngine:
     def __init__(self, game: Any, dtype: np.dtype, functions: Any) -> None:
         self.game, self.dtype, self.functions = game, dtype, functions
         self.locks: tuple[np.ndarray, np.ndarray] | None = None
-        self.threads = max(1, min(_MOST_THREADS, os.cpu_count() or 1))
-        self._executor = ThreadPoolExecutor(self.threads)
+        most = max(1, int(np.diff(game.boards.first_child).max(initial=0)))
+        self._threads = min(_PARTS, _num_processors(), most)
+        self._executor = ThreadPoolExecutor(self._threads)
+        self._memory = functools.cache(self._allocate)
 
     def __call__(
         self, problem: Any, state: BoardState, iterations: Any, *, config: CFRConfig
@@ -105,7 +121,7 @@ class BoardEngine:
         for t in range(iteration + 1, iteration + 1 + int(iterations)):
             number: Any = np.float64(t)
             weight, share = averaging(config, weight, number)
-            numbers = _numbers(config.rule, number, share)
+            numbers = [*config.rule.discounts(number), np.sqrt(number), share]
             for player in range(2):
                 sweep = self.sweep(player, regrets, self.dtype, locks=self.locks)
                 self.run(
@@ -176,12 +192,13 @@ class BoardEngine:
           dtype: Data type of the arithmetic.
           locks: As for `best_values`.
         """
-        sides = self.game.sides
+        sides = self._memory(dtype).sides
         if locks is not None:
-            sides = [
+            first, second = (
                 side._replace(locks=kept)
                 for side, kept in zip(sides, locks, strict=True)
-            ]
+            )
+            sides = first, second
         return self.functions.Sweep(
             boards=self.game.boards,
             player=sides[player],
@@ -197,65 +214,71 @@ class BoardEngine:
             record=np.zeros(0, dtype),
         )
 
-    def run(self, sweep: Any) -> float:
-        """Process all boards; return the value of the player's empty sequence."""
-        functions, boards = self.functions, sweep.boards
-        starts, size = _workspace_sizes(sweep, functions)
-        dtype, result = sweep.numbers.dtype, 0.0
-        most = int(np.diff(boards.first_child).max(initial=0))
+    def _allocate(self, dtype: np.dtype) -> _Memory:
+        """Allocate the working memory for a data type."""
+        boards, functions = self.game.boards, self.functions
+        first, second = (
+            side._replace(
+                stake=side.stake.astype(dtype), weight=side.weight.astype(dtype)
+            )
+            for side in self.game.sides
+        )
+        # Sizes of an array of rows of each player on the largest board of each round.
+        rows = [
+            [side.num_rows[r] * side.size[begin:end].max() for side in (first, second)]
+            for r, (begin, end) in enumerate(itertools.pairwise(boards.first_board))
+        ]
+        starts = np.cumsum([0, *(2 * max(pair) + sum(pair) for pair in rows)])
+        size = int(starts[-1]) + 3 * scratch_size(first, second, functions)
         spaces = [
             functions.Workspace(np.zeros(size, dtype), starts)
-            for _ in range(max(1, min(self.threads, most)))
+            for _ in range(self._threads)
         ]
+        totals = np.zeros((_PARTS, max(rows[0])), dtype)
+        return _Memory((first, second), spaces, totals)
+
+    def run(self, sweep: Any) -> float:
+        """Process all boards; return the value of the player's empty sequence."""
+        functions, boards, result = self.functions, sweep.boards, 0.0
+        _, spaces, totals = self._memory(sweep.numbers.dtype)
+        shares = np.linspace(0, _PARTS, len(spaces) + 1).astype(np.int64).tolist()
         for g in range(boards.first_board[1]):
-            reach, values, _, other_reach, _, _ = functions.views(sweep, g, spaces[0])
-            reach[: sweep.player.first_carried[1]] = 1
-            other_reach[: sweep.opponent.first_carried[1]] = 1
-            functions.begin(sweep, g, spaces[0])
-            first, end = boards.first_child[g : g + 2].tolist()
-            cuts = np.linspace(first, end, len(spaces) + 1).astype(np.int64).tolist()
-            sums = [np.zeros_like(values) for _ in spaces]
-            parts = zip(itertools.pairwise(cuts), spaces, sums, strict=True)
-            process = functools.partial(functions.process_below, sweep, g)
+            first, end = boards.first_child[g : g + 2]
+            root = sweep, g, spaces[0]
+            if first == end:
+                result += functions.process_root(*root, totals[:0], True, True)
+                continue
+            functions.process_root(*root, totals[:0], True, False)
+            cuts = np.linspace(first, end, _PARTS + 1).astype(np.int64)
+            process = functools.partial(functions.process_parts, sweep, g, cuts)
             running = [
-                self._executor.submit(process, part, spaces[0], space, total)
-                for part, space, total in parts
-                if part[0] < part[1]
+                self._executor.submit(process, parts, spaces[0], space, totals)
+                for parts, space in zip(itertools.pairwise(shares), spaces, strict=True)
             ]
             for future in running:
                 future.result()
-            values += sum(sums)
-            functions.finish(sweep, g, spaces[0])
-            result += float(values[: sweep.player.first_carried[1]].sum(dtype=float))
+            result += functions.process_root(*root, totals, False, True)
         return result
 
 
-def _numbers(rule: Rule, t: np.float64, share: Any) -> list[Any]:
-    """Return the numbers of an iteration, see `board_iteration.Sweep`."""
-    alpha, beta = rule.alpha, rule.beta
-    if rule.ramp:
-        done = min(t / rule.ramp, 1)
-        alpha, beta = 1 + (alpha - 1) * done, -1 + (beta + 1) * done
-    return [discount(alpha, t), discount(beta, t), np.sqrt(t), share]
+def scratch_size(first: Any, second: Any, functions: Any) -> int:
+    """Return the size of each of the three arrays for the leaf values of one board.
 
-
-def _workspace_sizes(sweep: Any, functions: Any) -> tuple[np.ndarray, int]:
-    """Return the start of the arrays of each round, and the size of all."""
-    player, opponent, first = sweep.player, sweep.opponent, sweep.boards.first_board
-    starts = [0]
-    for r, (begin, end) in enumerate(zip(first, first[1:], strict=False)):
-        n, m = player.size[begin:end].max(), opponent.size[begin:end].max()
-        size = 3 * player.num_rows[r] * n + 2 * opponent.num_rows[r] * m
-        starts.append(starts[-1] + int(size))
-    return np.array(starts), starts[-1] + 5 * scratch_size(player, opponent, functions)
-
-
-def scratch_size(player: Any, opponent: Any, functions: Any) -> int:
-    """Return the size of each of the five arrays for the leaf values of one board."""
-    states = int(max(player.size.max(), opponent.size.max()))
-    hands = int(np.diff(opponent.first_hand).max())
-    size: int = functions.LANES * max(functions.MOST_CARDS, states, 2 * hands + 1)
+    One of them also contains an opponent's strategy at one decision.
+    """
+    states, actions = (
+        int(max(getattr(side, name).max(initial=0) for side in (first, second)))
+        for name in ("size", "num_actions")
+    )
+    size: int = max(functions.MOST_CARDS, states) * max(functions.LANES, actions)
     return size
+
+
+def _num_processors() -> int:
+    """Return the number of processors that this process may use."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
 
 
 class BoardSolver(Solver):
@@ -263,6 +286,7 @@ class BoardSolver(Solver):
 
     _functions: Any
     _shares_memory = False
+    _extra = "poker"
 
     @property
     def engine(self) -> BoardEngine:

@@ -90,7 +90,7 @@ class BoardValues:
         k = first + int(np.argmax(boards.is_showdown[first:end]))
         first, end = boards.first_board[round : round + 2].tolist()
         values = np.zeros(int(side.size[first:end].sum()))
-        scratch = np.zeros((5, scratch_size(side, opponent, functions)))
+        scratch = np.zeros((3, scratch_size(side, opponent, functions)))
         functions.add_matrix(
             *(boards, side, opponent, k, showdown, reach, values, scratch)
         )

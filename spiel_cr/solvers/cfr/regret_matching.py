@@ -188,6 +188,19 @@ class Rule:
         check_number(self.prediction, "prediction", "(0, 1]")
         check_number(self.exploration, "exploration", "[0, 1]")
 
+    def discounts(self, iteration: Any) -> tuple[Any, Any]:
+        """Return the discounts of positive and negative regrets after an iteration.
+
+        Args:
+          iteration: Number of the iteration, from 1, as a float scalar of NumPy or JAX.
+        """
+        alpha: Any = self.alpha
+        beta: Any = self.beta
+        if self.ramp:
+            share = (iteration / self.ramp).clip(max=1)
+            alpha, beta = 1 + (alpha - 1) * share, -1 + (beta + 1) * share
+        return discount(alpha, iteration), discount(beta, iteration)
+
     @property
     def touches_all(self) -> tuple[str, ...]:
         """Settings that also change unvisited infosets, such as "alpha=1.5"."""
@@ -291,12 +304,7 @@ def update(
     else:
         regrets = jnp.where(jnp.abs(regrets) > tolerance, regrets, 0)
     if rule.alpha != math.inf or rule.beta not in (math.inf, -math.inf):
-        alpha: float | jax.Array = rule.alpha
-        beta: float | jax.Array = rule.beta
-        if rule.ramp:
-            share = jnp.minimum(iteration / rule.ramp, 1)
-            alpha, beta = 1 + (alpha - 1) * share, -1 + (beta + 1) * share
-        up, down = discount(alpha, iteration), discount(beta, iteration)
+        up, down = rule.discounts(iteration)
         regrets = regrets * jnp.where(regrets > 0, up, down)
     predicted = regrets
     if rule.predictive:

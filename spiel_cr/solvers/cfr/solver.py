@@ -215,6 +215,8 @@ class Solver(IterativeSolver):
     trajectories_per_iteration: int = 0
     # Whether the device may use the arrays of the first state without a copy.
     _shares_memory = True
+    # Optional extra of the installation on which the arrays of the state depend.
+    _extra: str | None = None
 
     def __init__(
         self,
@@ -427,6 +429,7 @@ class Solver(IterativeSolver):
             "dtype": self.dtype.name,
             "seed": self.seed,
             "buckets": digest(self.buckets),
+            "extra": self._extra,
             "locks": digest(self.form.locks),
         }
 

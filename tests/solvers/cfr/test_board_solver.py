@@ -1,16 +1,21 @@
 """Iterates of compiled functions, board by board, are those of `cfr.step`."""
 
+import os
+
 import numpy as np
 import pytest
 
+import spiel_cr
 from spiel_cr import poker
+from spiel_cr.common.compilation_cache import numba_jit
 from spiel_cr.common.plugins import registered
 from spiel_cr.games.public_tree.public_tree_loading import public_tree_game
 from spiel_cr.games.sequence_form.locking import locked
-from spiel_cr.solvers.cfr import board_arrays, board_solver, cfr
+from spiel_cr.policies.best_responses import value_bounds
+from spiel_cr.solvers.cfr import board_solver, cfr
 from spiel_cr.solvers.cfr.cfr_config import PRESETS
 
-pytest.importorskip("numba")
+numba = pytest.importorskip("numba")
 
 # Three rounds; suits that are equivalent, so that private states have several hands;
 # showdowns before the river.
@@ -20,23 +25,28 @@ TURN = {"board": "AsKd7c2h", "pot": 60, "stack": 200, "bets": "50%; raises allin
 TURN_RANGES = ("AT+,77", "KT+,QJ:0.25")
 
 
-@pytest.fixture(autouse=True)
-def few_hands(monkeypatch):
-    """Games of few hands are solved by the compiled functions, too."""
-    monkeypatch.setattr(board_arrays, "has_many_hands", lambda _: True)
+def game_of(kind, ranges):
+    registered("spiel_cr.public_tree", "universal_poker")
+    return public_tree_game(str(poker.spot(**kind, ranges=ranges)))
+
+
+def compiled(game, form, name, dtype=np.float64):
+    """The compiled functions' solver."""
+    config, dtype = PRESETS[name], np.dtype(dtype)
+    solver = board_solver.make_solver(game, form, config=config, dtype=dtype)
+    assert solver is not None
+    return solver
 
 
 def both(kind, ranges, name, dtype=np.float64, locks=None):
     """The compiled functions' solver and JAX's, of the same game."""
-    registered("spiel_cr.public_tree", "universal_poker")
-    game = public_tree_game(str(poker.spot(**kind, ranges=ranges)))
+    game = game_of(kind, ranges)
     form = game.sequence_form
     if locks is not None:
         form = locked(form, locks(game))
     config, dtype = PRESETS[name], np.dtype(dtype)
-    boards = board_solver.make_solver(game, form, config=config, dtype=dtype)
-    assert boards is not None
-    return boards, cfr.make_solver(form, config=config, dtype=dtype, compile="once")
+    reference = cfr.make_solver(form, config=config, dtype=dtype, compile="once")
+    return compiled(game, form, name, dtype), reference
 
 
 def compare(boards, reference, tolerance):
@@ -96,14 +106,68 @@ def test_locks_and_a_restored_state_on_a_turn():
     assert boards.nash_conv_with_locks() < boards.nash_conv()
 
 
-def test_threads_do_not_change_the_result():
-    boards, _ = both(FLOP, FLOP_RANGES, "dcfr")
-    results = []
-    for threads in (1, 3, 3):
-        game = boards._functions.advance
-        game.threads = threads
-        boards.restore({k: 0 * v for k, v in boards.arrays().items()})
-        boards.run(4)
-        results.append(boards.average_behaviour(0))
-    assert (results[1] == results[2]).all()
-    assert np.abs(results[0] - results[1]).max() < 1e-9
+@pytest.mark.parametrize(
+    "dtype", [np.float64, pytest.param(np.float32, marks=pytest.mark.slow)]
+)
+def test_evaluation_is_exact(dtype):
+    """Best responses to the same strategies by JAX, relative to the largest stake."""
+    game = game_of(TURN, ("AT+,77:0.3", "KT+,QJ:0.25"))
+    solver = compiled(game, game.sequence_form, "dcfr", dtype)
+    solver.run(8)
+    strategies = tuple(solver.average_behaviour(player) for player in range(2))
+    low, high = value_bounds(game.sequence_form, strategies)
+    largest = TURN["pot"] / 2 + TURN["stack"]
+    assert solver.nash_conv() == pytest.approx(high - low, abs=1e-9 * largest)
+
+
+def test_threads_do_not_change_the_result(monkeypatch):
+    game, results = game_of(FLOP, FLOP_RANGES), []
+    for threads in (1, 3, 16):
+        monkeypatch.setattr(board_solver, "_num_processors", lambda n=threads: n)
+        solver = compiled(game, game.sequence_form, "dcfr")
+        solver.run(4)
+        results.append(solver.average_behaviour(0))
+    assert (results[0] == results[1]).all() and (results[0] == results[2]).all()
+
+
+@pytest.mark.skipif(not hasattr(os, "sched_getaffinity"), reason="not on this system")
+def test_threads_are_as_many_as_processors_allowed(monkeypatch):
+    monkeypatch.setattr(os, "sched_getaffinity", lambda _: {3, 5, 7})
+    assert board_solver._num_processors() == 3
+
+
+@pytest.mark.parametrize("extras", [("poker", None), (None, "poker")])
+def test_checkpoints_are_resumed_with_the_same_extra(extras, tmp_path, monkeypatch):
+    game, path = str(poker.spot(**TURN, ranges=TURN_RANGES)), tmp_path / "turn.ckpt"
+    supported = board_solver.supports
+
+    def solve(extra, iterations):
+        used = supported if extra else lambda _: False
+        monkeypatch.setattr(board_solver, "supports", used)
+        return spiel_cr.solve(game, "dcfr", iterations, checkpoint=path)
+
+    solve(extras[0], 2)
+    assert solve(extras[0], 3).iterations == 3
+    message = "with extra '?{}'?, and this run has '?{}'?; install the same extras"
+    with pytest.raises(ValueError, match=message.format(*extras)):
+        solve(extras[1], 4)
+
+
+def add_fours(x, y, out):
+    """Add four numbers, without a loop."""
+    a, b, c, d = x[0] + y[0], x[1] + y[1], x[2] + y[2], x[3] + y[3]
+    out[0], out[1], out[2], out[3] = a, b, c, d
+
+
+def test_numbers_of_tuples_are_added_together():
+    """The setting of numba only changes while this package's functions are compiled."""
+    before = numba.config.SLP_VECTORIZE
+    x, y = np.arange(4.0), np.array([1.0, 2, 3, 5])
+    vectorized = {}
+    for name, jit in (("ours", numba_jit), ("plain", numba.njit)):
+        function, out = jit(add_fours), np.zeros(4)
+        function(x, y, out)
+        assert out.tolist() == [1, 3, 5, 8]
+        vectorized[name] = " x double> " in "".join(function.inspect_llvm().values())
+        assert numba.config.SLP_VECTORIZE == before
+    assert vectorized == {"ours": True, "plain": bool(before)}
