@@ -249,3 +249,21 @@ def test_invalid_arguments():
     for name in ("queries", "workers", "cost_limit"):
         with pytest.raises(ValueError, match=name):
             evaluate_agent("kuhn_poker", example("noisy.py"), **{name: 0})
+
+
+def test_games_of_constant_sum(tmp_path):
+    """The payoffs of matching pennies, and one more for both players."""
+    path = tmp_path / "pennies.efg"
+    path.write_text(
+        'EFG 2 R "Pennies" { "A" "B" } ""\n'
+        'p "" 1 1 "" { "h" "t" } 0\n'
+        'p "" 2 1 "" { "h" "t" } 0\n'
+        't "" 1 "" { 2 0 }\n'
+        't "" 2 "" { 0 2 }\n'
+        'p "" 2 1 "" { "h" "t" } 0\n'
+        't "" 3 "" { 0 2 }\n'
+        't "" 4 "" { 2 0 }\n'
+    )
+    result = evaluate_agent(str(path), example("noisy.py", 0), queries=30)
+    assert result.interval == pytest.approx((2, 2))
+    assert [seat.game_value for seat in result.seats] == pytest.approx([0, 0])

@@ -45,6 +45,8 @@ _MOST_INFOSETS = 20_000
 class SeatEvaluation(NamedTuple):
     """A responder's value against the agent, and the infosets that were queried.
 
+    In constant-sum games, half of the sum of the payoffs is subtracted from all values.
+
     Attributes:
       player: The responder.
       bounds: Bounds of its best-response value, in the game's units.
@@ -180,6 +182,11 @@ def evaluate_agent(
     check_number(cost_limit, "cost_limit", "(0, inf]")
     check_seed(seed)
     tree = cast(GameTree, build_for_evaluation(game, memory_limit, worlds=False))
+    if not tree.sequence_form.is_zero_sum:
+        raise ValueError(
+            f"game={str(tree.game)!r}: the payoffs do not sum to a constant; use "
+            f"exploit, which evaluates agents by their moves"
+        )
     settings = {"game": str(tree.game), "policy": agent, "seed": seed}
     check, key = agent_queries.check_line, AgentTask._fields
     with JsonLog(out, "answers", settings, key=key, check=check, label="answer") as log:
@@ -246,14 +253,11 @@ def _evaluate(
             matches[player] = _mean(tree, oracle.run(plan, play, "matches"))
     values: tuple[float | None, ...] = (None, None)
     if sum(map(len, tree.infosets)) <= _MOST_INFOSETS:
-        values = solve(tree, "lp").values()
-    offset = payoff_offset(tree.game)
+        offset = payoff_offset(tree.game)
+        values = tuple(value - offset for value in solve(tree, "lp").values())
     seats = []
     for player in players:
         bounds = value_bounds(tree, player, *answers[1 - player])
-        bounds = bounds._replace(
-            lower=bounds.lower + offset, upper=bounds.upper + offset
-        )
         choices = tree.decisions[1 - player].num_actions > 1
         num_queried = int((answers[1 - player][1] & choices).sum())
         seats.append(
@@ -353,4 +357,4 @@ def _mean(tree: GameTree, records: Sequence[Record]) -> tuple[float, float, int]
         return None
     value, half = mean_and_half_width(means, utility_bounds(tree.game))
     hands = agent_queries.HANDS * len(means)
-    return value + payoff_offset(tree.game), half or 0.0, hands
+    return value, half or 0.0, hands
