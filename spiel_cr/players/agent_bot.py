@@ -147,7 +147,7 @@ class AgentBot(PolicyPlayer):
         self._session = 0
         self.description: dict[str, Any] = {}
         self.replies: list[tuple[pyspiel.State, Reply]] = []
-        self._is_new, self._is_stopped = True, False
+        self._is_new, self._is_stopped, self._has_warned = True, False, False
 
     def begin(self, seed: int, player: int | None = None) -> None:
         """Begin a session with a seed at the next question, as a player."""
@@ -233,7 +233,8 @@ class AgentBot(PolicyPlayer):
 
     def get_policy(self, state: pyspiel.State) -> list[tuple[int, float]]:
         reply = self.answer(state)
-        if reply.is_replaced and not any(each.is_replaced for _, each in self.replies):
+        if reply.is_replaced and not self._has_warned:
+            self._has_warned = True
             logging.getLogger(__name__).warning(
                 "player %d: an agent's answers are invalid (%s), and are replaced: %s",
                 *(self._player, ", ".join(reply.invalid), self._config.on_invalid),

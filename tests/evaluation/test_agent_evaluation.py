@@ -159,6 +159,18 @@ def test_logged_answers_are_not_queried_again(tmp_path, workers):
     assert {**first.report(), "seconds": 0} == {**second.report(), "seconds": 0}
 
 
+def test_a_folder_has_the_answers_of_one_agent(tmp_path):
+    """The command is the same, and the program behind it is another one."""
+    program = tmp_path / "agent.py"
+    text = (agents.FOLDER / "noisy.py").read_text("utf-8")
+    program.write_text(text, "utf-8")
+    out, agent = tmp_path / "a", f'process(command="{sys.executable} {program}")'
+    evaluate_agent("kuhn_poker", agent, queries=300, out=out)
+    program.write_text(text.replace('"version": "1"', '"version": "2"'), "utf-8")
+    with pytest.raises(ValueError, match="another folder"):
+        evaluate_agent("kuhn_poker", agent, queries=300, out=out)
+
+
 @pytest.mark.slow
 def test_evaluations_that_are_killed_resume_with_the_same_result(tmp_path):
     """At 20 moments, from the start of the process on."""

@@ -77,11 +77,21 @@ class AgentQueries:
         self.cost = sum(map(_cost, log.records.values()))
 
     def gives_probabilities(self) -> bool:
-        """Return whether the agent announces probabilities, by the log if possible."""
-        for record in self.log.records.values():
-            return record["agent"].get("probabilities") is True
-        self._bots[0].begin(self._seed)
-        return self._bots[0].provides_policy()
+        """Return whether the agent announces that it answers with probabilities.
+
+        Raises:
+          ValueError: If the agent describes itself differently from the logged answers.
+        """
+        bot = self._bots[0]
+        bot.begin(self._seed)
+        announced = bot.provides_policy()
+        logged = [r["agent"] for r in self.log.records.values() if r["agent"]]
+        if logged and bot.description not in logged:
+            raise ValueError(
+                f"out={self.log.folder}: it has answers of {logged[-1]}, and this "
+                f"agent describes itself as {bot.description}; choose another folder"
+            )
+        return announced
 
     def run(
         self,
