@@ -271,7 +271,7 @@ def test_help_gives_each_default_once():
         for action in main.make_parser()._actions
         for name, parser in (action.choices or {}).items()
     }
-    assert len(texts) == 19
+    assert len(texts) == 21
     for name, text in texts.items():
         flat = " ".join(text.split())
         assert not re.search(
