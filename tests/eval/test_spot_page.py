@@ -10,6 +10,7 @@ import spiel_cr
 from spiel_cr import poker
 from spiel_cr.eval.inspection import spot_page
 from spiel_cr.poker.answers import NodeValues
+from spiel_cr.solvers.cfr import board_values
 from tests.support.browser import needs_browser, open_page
 from tests.support.commands import report
 from tests.support.strategies import random_spot_policy
@@ -105,6 +106,8 @@ def test_later_streets_are_means_over_cards(tmp_path, monkeypatch):
         "_make_operator",
         lambda self, *key: made.append(key) or make(self, *key),
     )
+    # Without numba, values are computed by operators.
+    monkeypatch.setattr(board_values, "is_installed", lambda: False)
     policy = random_spot_policy(
         "5c9cJc2c", "50%; cap 1", "AhAd:0.5,KhQh,KdQd;KhKd,7c6c:0.25"
     )

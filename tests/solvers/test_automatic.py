@@ -134,7 +134,7 @@ def test_memory_of_double_precision_is_asked_for_before(monkeypatch):
     """A run that may go on in double precision is refused where that is too large."""
     monkeypatch.setattr(automatic, "_FINE", 1e-8)
 
-    def check(game, algorithm, dtype, limit):
+    def check(game, algorithm, dtype, limit, *, need=None):
         if np.dtype(dtype) == np.float64:
             raise GameTooLargeError("double")
 
