@@ -108,6 +108,7 @@ def test_small_suite(tmp_path, monkeypatch, capsys):
     assert page.read_text("utf-8") == text
 
 
+@pytest.mark.slow
 def test_large_suite(tmp_path, monkeypatch, capsys):
     """Games without an exact evaluation have a reason in place of a number."""
     games = [_KUHN, suites.SuiteGame("leduc_poker")]
