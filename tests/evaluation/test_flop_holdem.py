@@ -1,13 +1,16 @@
 """Exact evaluation of Flop Hold'em in public-tree form, on decks of several sizes."""
 
+import itertools
 import zlib
 
+import numpy as np
 import pytest
 from open_spiel.python import policy as openspiel_policy
 
 import spiel_cr
 from spiel_cr.common.errors import MoreKnowledgeError
 from spiel_cr.games.public_tree.public_tree_loading import public_tree_game
+from spiel_cr.games.public_tree.public_tree_queries import queries
 from spiel_cr.policies.form_policy import CanonicalPolicy
 from spiel_cr.policies.queries import query
 from tests.support import flop_holdem
@@ -59,6 +62,15 @@ def test_policies_that_tell_suits_apart_are_rejected():
     form = public_tree_game(game_string(4, 2, "1 1"))
     with pytest.raises(MoreKnowledgeError, match="canonical"):
         query(form, SuitedPolicy(form.game))
+
+
+def test_repeated_queries_refer_to_the_first_ones():
+    form = public_tree_game(game_string(4, 2, "1 1"))
+    random = np.random.default_rng(0)
+    first, second = itertools.islice(queries(form, 0, random, merged=True), 2)
+    assert second.original is first
+    assert form.infoset_of(first.state(5)) == form.infoset_of(second.state(5))
+    assert first.state(5).history() != second.state(5).history()
 
 
 @pytest.mark.slow

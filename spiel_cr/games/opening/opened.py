@@ -165,7 +165,10 @@ _ZERO_SUM_PARAMETERS = {
 
 
 def has_rake(game: pyspiel.Game) -> bool:
-    """Return whether a game is general-sum and declares a public tree, with rake."""
+    """Return whether a game is general-sum and declares a public tree.
+
+    Such a declaration must contain rake.
+    """
     is_general = game.get_type().utility == pyspiel.GameType.Utility.GENERAL_SUM
     return is_general and hasattr(game, "public_tree_declaration")
 

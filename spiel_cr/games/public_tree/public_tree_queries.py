@@ -15,7 +15,7 @@ from spiel_cr.games.public_tree.game import PublicTreeGame
 from spiel_cr.games.public_tree.public_nodes import Betting
 from spiel_cr.games.query_batch import QueryBatch
 
-# Whether deals that players can tell apart may share an infoset.
+# Whether `queries` has the argument `merged`.
 MERGES_DEALS = True
 # Infosets of a batch, about.
 _CHUNK = 1 << 16
@@ -36,8 +36,8 @@ def queries(
       player: The player whose infosets they are.
       random: Chooses deals for repeated queries. If None, no query is repeated.
       full: Must be False, because a private state may have too many deals.
-      merged: Whether the policy is queried at one deal of each private state even if
-        the game merges deals that players can tell apart.
+      merged: Whether to accept private states that contain deals which players can
+        tell apart. Otherwise such games raise an error.
 
     Yields:
       Batches of infosets, each followed by the same infosets at other deals if queries
@@ -78,15 +78,18 @@ def queries(
             for first in range(0, len(deals), _CHUNK):
                 part = slice(first, min(first + _CHUNK, len(deals)))
                 batch = _batch(game, player, nodes[begin : begin + step], part)
-                yield dataclasses.replace(
+                first_batch = dataclasses.replace(
                     batch,
                     states=functools.partial(_states, game.game, deals[part], some),
                     rules=rules,
                     rows=functools.partial(_rows, rules, deals[part], some),
                 )
+                yield first_batch
                 if others is not None:
                     states = functools.partial(_states, game.game, others[part], some)
-                    yield dataclasses.replace(batch, states=states, original=batch)
+                    yield dataclasses.replace(
+                        batch, states=states, original=first_batch
+                    )
 
 
 def _batch(

@@ -193,7 +193,8 @@ class SequenceForm:
       list_payoffs: Function that lists the coupling in coordinates.
       list_layouts: Function that returns `layouts`.
       list_arrays: Function that returns `arrays`. In large games, layouts and arrays
-        take more memory than a solution, and solvers that need none never call it.
+        take more memory than a solution, so solvers that do not use them do not call
+        these functions.
       locks: Probabilities of locked infosets by logical sequence, for each player
         float64 [S], NaN at free ones (see `locking`); None if all are free.
       is_zero_sum: Whether both players' arrays contain the same payoffs. Otherwise

@@ -79,7 +79,7 @@ def suits(game: PublicTreeGame) -> bool:
     A single round of few hands is left to JAX, which is as fast there and needs less
     time for compilation.
     """
-    if game.rake is not None:
+    if game.rake is not None or not game.payoff_matrices:
         return False
     matrices: Any = game.payoff_matrices
     for matrix in matrices:

@@ -637,7 +637,7 @@ def fill_positions(side, boards, behaviour, starts, positions):
       starts: Logical number of the first sequence of each decision, int64 [D].
       positions: The result, float [S].
     """
-    positions[0] = behaviour[0]
+    positions[0] = -1 if np.isnan(behaviour[0]) else behaviour[0]
     for g in range(len(boards.round)):
         r, n = boards.round[g], side.size[g]
         origin = side.base[r] + side.start[g] * side.round_actions[r]

@@ -337,8 +337,8 @@ def state_after(
 
     Args:
       game: The game.
-      outcomes: Outcomes of all chance nodes, int [c].
-      bets: All actions of players.
+      outcomes: Outcomes of the chance nodes up to the state, int [c].
+      bets: Actions of the players up to the state.
     """
     state, left, moves = game.new_initial_state(), outcomes.tolist(), list(bets)
     while left or moves:
