@@ -100,6 +100,7 @@ def _keywords(function: Any) -> list[inspect.Parameter]:
         for parameter in parameters
         if parameter.kind is parameter.KEYWORD_ONLY
         and isinstance(parameter.default, int | float)
+        and not isinstance(parameter.default, bool)
     ]
 
 
@@ -120,7 +121,12 @@ def with_numbers(config: CFRConfig, numbers: Mapping[str, Any]) -> CFRConfig:
     else:
         functions: dict[str, Any] = {
             field: functools.partial(
-                function, **{p.name: numbers[p.name] for p in _keywords(function)}
+                function,
+                **{
+                    p.name: numbers[p.name]
+                    for p in _keywords(function)
+                    if p.name in numbers
+                },
             )
             for field in ("update", "averaging")
             if (function := getattr(rule.custom, field)) is not None
@@ -180,7 +186,9 @@ def nash_convs(
         return jax.lax.map(function, settings, batch_size=_BATCH)
 
     with precision(np.dtype(np.float64)):
-        return np.asarray(all_of(functional.arrays(game), settings))
+        values = np.asarray(all_of(functional.arrays(game), settings))
+    # Settings that diverge must not be chosen.
+    return np.nan_to_num(values, nan=np.finfo(values.dtype).max)
 
 
 def geometric_mean(nash_convs: np.ndarray) -> np.ndarray:

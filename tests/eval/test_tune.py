@@ -72,6 +72,13 @@ def test_numbers_of_an_own_rule():
     assert [*tuning.read_ranges("gamma=0..2;rate=1..2", plain)] == ["gamma", "rate"]
 
 
+def test_numbers_that_are_not_tuned_keep_their_defaults():
+    config = CFRConfig("mine", Rule(custom=CustomRule(hedge)), gamma=1.0)
+    changed = tuning.with_numbers(config, {"gamma": 2.0})
+    assert changed.gamma == 2.0
+    assert changed.rule.custom.update.keywords == {}
+
+
 def test_settings_are_within_their_ranges():
     config = find("dcfr").config
     ranges = tuning.read_ranges("alpha=0..5;beta=-5..5;gamma=0..10", config)
