@@ -198,6 +198,11 @@ def _apply_suite(arguments: Arguments) -> suites.Suite | None:
                 f"--{name}: the suite {suite.name} does not support it; leave --{name} "
                 f"out"
             )
+    if arguments.seeds != comparisons.CompareConfig.seeds:
+        raise ValueError(
+            f"--seeds: the suite {suite.name} has one run of each algorithm; leave "
+            f"--seeds out"
+        )
     if arguments.table:
         around_table(pathlib.Path(arguments.table), f"suite {suite.name}")
     arguments.game = [row.game for row in suite.games]
