@@ -157,18 +157,31 @@ def decisions_of(tree, player):
     }
 
 
-SEATS = [("kuhn", 0), ("kuhn", 1), ("leduc", 1), pytest.param("leduc", 0, marks=slow)]
+# Poker with two rounds of bets, with eight deals of private cards.
+SMALL = "python_leduc_poker(stack0=13,stack1=13,max_raises=1,num_ranks=2)"
+SEATS = [
+    *(("kuhn", 0), ("kuhn", 1), (SMALL, 1)),
+    *(pytest.param("leduc", player, marks=slow) for player in (0, 1)),
+    pytest.param(SMALL, 0, marks=slow),
+]
+
+
+@functools.cache
+def tree_of(name):
+    if name == SMALL:
+        return spiel_cr.build_tree(name, observations=True)
+    return games.compiled(name)
 
 
 @functools.cache
 def resolving(name, player):
-    return ResolvingBot(games.compiled(name), player, CONFIG)
+    return ResolvingBot(tree_of(name), player, CONFIG)
 
 
 @pytest.mark.parametrize(("name", "player"), SEATS)
 def test_ranges_and_values_of_a_resolving_bot(name, player):
     """Ranges at every decision, and values at every root, to 1e-9."""
-    tree, bot = games.compiled(name), resolving(name, player)
+    tree, bot = tree_of(name), resolving(name, player)
     opponent, d, values, first = opponents_in_forests(tree, player)
     policies = [opponent, opponent]
     policies[player] = answers(bot)
