@@ -360,9 +360,15 @@ class Harness:
         return "+".join(sorted(str(one.code) for one in ended))
 
     def _again(self, command: str, folder: pathlib.Path, true: Baseline) -> None:
-        """Gives the command once more: it goes on to the results of the other."""
+        """Gives the command once more: it goes on to the results of the other.
+
+        The quick way goes on with one worker.
+        """
         lines = journals(folder)
-        again = Process(self.words(command, folder)).end()
+        words = self.words(command, folder)
+        if self._quick:
+            words = [word.replace("--workers=2", "--workers=1") for word in words]
+        again = Process(words).end()
         assert again.code == 0, again.err
         found = again.results(folder)
         assert found == true.results, (found, true.results)
