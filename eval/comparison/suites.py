@@ -12,6 +12,8 @@ from spiel_cr.common import atomic, storage
 from spiel_cr.common.errors import GameTooLargeError, MoreKnowledgeError
 from spiel_cr.common.executor import Executor
 from spiel_cr.common.json_log import JsonLog, Record
+from spiel_cr.common.memory import Limit
+from spiel_cr.players.player_specs import MEMORY_LIMIT
 from spiel_cr.solvers.algorithms import CFR
 from spiel_cr.solvers.tuning import geometric_mean
 
@@ -24,14 +26,14 @@ class SuiteGame(NamedTuple):
 
     Attributes:
       game: OpenSpiel game string.
-      low, high: Bracket of player 0's value, or None if no program proved one.
-      prover: Program or publication that proved the bracket.
+      low, high: Bracket of player 0's value, or None if it is unknown.
+      source: Programs, publication or argument that the bracket comes from.
     """
 
     game: str
     low: float | None = None
     high: float | None = None
-    prover: str = "–"
+    source: str = "–"
 
 
 class Suite(NamedTuple):
@@ -82,7 +84,12 @@ SUITES = {
 
 
 def run_large(
-    suite: Suite, out: atomic.Path, executor: Executor, *, seed: int = 0
+    suite: Suite,
+    out: atomic.Path,
+    executor: Executor,
+    *,
+    memory_limit: Limit = MEMORY_LIMIT,
+    seed: int = 0,
 ) -> Iterator[Record]:
     """Solve games that have no game tree, and yield the records of all runs.
 
@@ -93,12 +100,14 @@ def run_large(
       suite: The suite.
       out: Folder of `settings.json` and `results.jsonl`.
       executor: Executor of the runs.
+      memory_limit: Memory limit of each run.
       seed: Seed of algorithms that sample.
     """
     settings = {
         "suite": suite.name,
         "seconds": suite.budget.seconds,
         "seed": seed,
+        "memory_limit": memory_limit,
         "versions": storage.versions(),
     }
     tasks = {
@@ -108,7 +117,7 @@ def run_large(
     }
     keys = ("game", "algorithm")
     with JsonLog(out, "results", settings, key=keys) as log:
-        setup = suite.budget.seconds, seed
+        setup = suite.budget.seconds, seed, memory_limit
         for _ in log.map(executor, _LargeRun, setup, tasks):
             pass
         yield from (log.records[key] for key in tasks)
@@ -117,8 +126,9 @@ def run_large(
 class _LargeRun:
     """Function that solves a game and evaluates the result."""
 
-    def __init__(self, seconds: float, seed: int) -> None:
+    def __init__(self, seconds: float, seed: int, memory_limit: Limit) -> None:
         self._seconds, self._seed = seconds, seed
+        self._options = spiel_cr.GameOptions(memory_limit=memory_limit)
 
     def __call__(self, task: tuple[str, str]) -> Record:
         """Return the line of a run; without a NashConv if it has no exact one."""
@@ -126,7 +136,9 @@ class _LargeRun:
         record: Record = {"game": game, "algorithm": algorithm, "curve": []}
         goal = spiel_cr.Goal(seconds=self._seconds)
         try:
-            result = spiel_cr.solve(game, algorithm, goal, seed=self._seed)
+            result = spiel_cr.solve(
+                game, algorithm, goal, options=self._options, seed=self._seed
+            )
             value = spiel_cr.nash_conv(game, result)
         except (GameTooLargeError, MoreKnowledgeError, ValueError) as error:
             return {**record, "nash_conv": None, "error": str(error)}
@@ -200,10 +212,10 @@ def write_page(suite: Suite, rows: Sequence[Standing], path: atomic.Path) -> Non
     """
     file, unit = pathlib.Path(path), "iterations" if suite.is_built else "s"
     before, after = around_table(file, f"suite {suite.name}")
-    heads = ["game", "value of player 0", "prover"]
+    heads = ["game", "value of player 0", "source of the value"]
     heads += [f"best rule, {point:,} {unit}" for point in suite.points]
     summary = [
-        [f"`{row.row.game}`", _value(row.row), row.row.prover]
+        [f"`{row.row.game}`", _value(row.row), row.row.source]
         + [_best(row, place) for place in range(len(suite.points))]
         for row in rows
     ]

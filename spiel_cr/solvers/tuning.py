@@ -81,13 +81,19 @@ def _numbers(config: CFRConfig) -> dict[str, float]:
     numbers.
     """
     rule, numbers = config.rule, {"gamma": config.gamma}
-    if rule.weighs_infosets or config.weights is not None:
+    averages_itself = rule.weighs_infosets or config.weights is not None
+    if averages_itself:
         numbers = {}
     if rule.custom is None:
         names = ("alpha", "beta", "exploration", *("prediction",) * rule.predictive)
         return {**{name: getattr(rule, name) for name in names}, **numbers}
     for function in (rule.custom.update, rule.custom.averaging):
         for parameter in _keywords(function):
+            if parameter.name == "gamma" and not averages_itself:
+                raise ValueError(
+                    f"algorithm={config.name!r}: the keyword gamma of the rule has the "
+                    f"name of the averaging exponent; rename it"
+                )
             numbers[parameter.name] = parameter.default
     return numbers
 

@@ -35,7 +35,7 @@ def test_games_of_the_suites():
         loaded = {str(pyspiel.load_game(row.game)) for row in suite.games}
         assert len(loaded) == len(suite.games)
         for row in suite.games:
-            assert row.low <= row.high and row.prover
+            assert row.low <= row.high and row.source
         for name in suite.algorithms:
             registry.find(name)
 
@@ -147,6 +147,7 @@ def _limited(game, result):
         (["--suite", "large", "--iterations", "3"], "leave --iterations out"),
         (["--suite", "large", "--algorithms", "cfr"], "leave --algorithms out"),
         (["--suite", "large", "--figure", "x.pdf"], "leave --figure out"),
+        (["--suite", "large", "--unit", "mbb"], "leave --unit out"),
     ],
 )
 def test_options_that_a_suite_has(words, message, capsys):
