@@ -15,7 +15,7 @@ from spiel_cr.common.json_log import JsonLog, Record
 from spiel_cr.common.memory import Limit
 from spiel_cr.players.player_specs import MEMORY_LIMIT
 from spiel_cr.solvers.algorithms import CFR
-from spiel_cr.solvers.tuning import geometric_mean
+from spiel_cr.solvers.tuning import LEAST, geometric_mean
 
 from ..common.budget import Budget
 from ..common.files import around_table
@@ -183,6 +183,42 @@ def standings(suite: Suite, records: Sequence[Record]) -> list[Standing]:
     return rows
 
 
+class RuleSummary(NamedTuple):
+    """Results of a rule on all games after the largest budget.
+
+    Values below 1e-12 count as 1e-12.
+
+    Attributes:
+      rule: Name of the rule.
+      first: Number of games on which no other rule has a lower NashConv.
+      rank: Mean rank, from 1.
+      mean: Geometric mean of NashConv.
+    """
+
+    rule: str
+    first: int
+    rank: float
+    mean: float
+
+
+def summaries(suite: Suite, rows: Sequence[Standing]) -> list[RuleSummary]:
+    """Return the results of all rules that were run on all games, best rank first."""
+    last = [row.reached[-1] for row in rows]
+    names = [
+        name
+        for name in suite.algorithms
+        if name != "auto" and all(name in values for values in last)
+    ]
+    values = np.maximum([[row[name] for name in names] for row in last], LEAST)
+    ranks = 1 + (values[:, None, :] < values[:, :, None]).sum(axis=2)
+    means = geometric_mean(values.T) if names else ()
+    found = [
+        RuleSummary(name, int((column == 1).sum()), float(column.mean()), float(mean))
+        for name, column, mean in zip(names, ranks.T, means, strict=True)
+    ]
+    return sorted(found, key=lambda each: each.rank)
+
+
 def auto_ratio(rows: Sequence[Standing]) -> float | None:
     """Return the geometric mean of `auto`'s NashConv over that of the best rule.
 
@@ -227,6 +263,20 @@ def write_page(suite: Suite, rows: Sequence[Standing], path: atomic.Path) -> Non
     names = ["game", *(f"`{name}`" for name in suite.algorithms)]
     ratio = auto_ratio(rows)
     text = f"{before}{_table(heads, summary)}\n{_table(names, results)}"
+    if suite.is_built:
+        heads = ["rule", "games with the lowest NashConv", "mean rank"]
+        text += "\n" + _table(
+            [*heads, "geometric mean of NashConv"],
+            [
+                [
+                    f"`{each.rule}`",
+                    str(each.first),
+                    f"{each.rank:.2f}",
+                    f"{each.mean:.2e}",
+                ]
+                for each in summaries(suite, rows)
+            ],
+        )
     if ratio is not None:
         text += (
             f"\nThe geometric mean of `auto`'s NashConv divided by that of the best "
@@ -236,8 +286,13 @@ def write_page(suite: Suite, rows: Sequence[Standing], path: atomic.Path) -> Non
 
 
 def _best(row: Standing, place: int) -> str:
-    name = row.best(place)
-    return "–" if name is None else f"`{name}` {_number(row.reached[place][name])}"
+    name, reached = row.best(place), row.reached[place]
+    if name is None:
+        return "–"
+    solved = [each for each in reached if each != "auto" and reached[each] <= LEAST]
+    if len(solved) > 1:
+        return f"{len(solved)} rules ≤ {LEAST:.0e}"
+    return f"`{name}` {_number(reached[name])}"
 
 
 def _value(row: SuiteGame) -> str:
@@ -249,7 +304,9 @@ def _value(row: SuiteGame) -> str:
 
 
 def _number(value: float | None) -> str:
-    return "–" if value is None else f"{max(value, 0):.2e}"
+    if value is None:
+        return "–"
+    return f"{value:.2e}" if value > LEAST else f"≤ {LEAST:.0e}"
 
 
 def _table(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> str:

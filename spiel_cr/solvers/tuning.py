@@ -19,7 +19,7 @@ from spiel_cr.solvers.cfr.cfr_config import CFRConfig
 # Number of settings that are iterated together; more of them do not fit in the cache.
 _BATCH = 16
 # Smaller values of NashConv count as this one; they are rounding errors.
-_LEAST = 1e-12
+LEAST = 1e-12
 
 Ranges = Mapping[str, tuple[float, float]]
 
@@ -199,7 +199,7 @@ def nash_convs(
 
 def geometric_mean(nash_convs: np.ndarray) -> np.ndarray:
     """Return geometric means over the last axis; rounding errors count as 1e-12."""
-    return np.exp(np.log(np.maximum(nash_convs, _LEAST)).mean(axis=-1))
+    return np.exp(np.log(np.maximum(nash_convs, LEAST)).mean(axis=-1))
 
 
 def cross_validate(nash_convs: np.ndarray, folds: int) -> list[Fold]:
@@ -215,7 +215,7 @@ def cross_validate(nash_convs: np.ndarray, folds: int) -> list[Fold]:
     for fold in range(folds):
         chosen = int(geometric_mean(nash_convs[:, fold_of != fold]).argmin())
         held_out = np.flatnonzero(fold_of == fold)
-        floored = np.maximum(nash_convs[:, held_out], _LEAST)
+        floored = np.maximum(nash_convs[:, held_out], LEAST)
         ranks = 1 + (floored < floored[chosen]).sum(axis=0)
         results.append(Fold(held_out.tolist(), chosen, ranks.tolist()))
     return results

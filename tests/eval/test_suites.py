@@ -81,6 +81,23 @@ def test_standings_of_records():
     assert suites.auto_ratio(suites.standings(tiny(), [])) is None
 
 
+def test_summaries_of_rules():
+    """Ties share a rank, and only rules that ran on all games have one."""
+    records = [
+        _record("kuhn_poker", "cfr", (20, 1e-15)),
+        _record("kuhn_poker", "cfr+", (20, 0.0)),
+        _record("kuhn_poker", "dcfr", (20, 0.0)),
+        _record("matrix_mp", "cfr", (20, 0.04)),
+        _record("matrix_mp", "cfr+", (20, 0.01)),
+        _record("matrix_mp", "auto", (20, 0.0)),
+    ]
+    suite = tiny(algorithms=("auto", "cfr", "cfr+", "dcfr"))
+    plus, plain = suites.summaries(suite, suites.standings(suite, records))
+    assert plus[:3] == ("cfr+", 2, 1.0) and plain[:3] == ("cfr", 1, 1.5)
+    assert plus.mean == pytest.approx(1e-7) and plain.mean == pytest.approx(2e-7)
+    assert suites.summaries(suite, suites.standings(suite, [])) == []
+
+
 def test_small_suite(tmp_path, monkeypatch, capsys):
     """One command runs and resumes it, and writes the page between its marks."""
     monkeypatch.setitem(suites.SUITES, "small", tiny())
