@@ -5,6 +5,7 @@ of chance is always removed. The luck of a player's own actions is removed only 
 policy is given, because records hold no probabilities.
 """
 
+import collections
 import dataclasses
 import pathlib
 from collections.abc import Mapping, Sequence
@@ -25,11 +26,8 @@ from spiel_cr.games.opening.opened import open_game
 from spiel_cr.games.tree.tree import GameTree
 from spiel_cr.games.tree.tree_builder import Game
 from spiel_cr.players.player_specs import PolicyLike, as_policy_source
-from spiel_cr.policies.conversions import (
-    Behaviours,
-    action_values,
-    reach_from_behaviour,
-)
+from spiel_cr.policies.beliefs import tree_posterior
+from spiel_cr.policies.conversions import Behaviours
 
 # Default reference. Unlike an equilibrium of a linear program, it leads everywhere.
 REFERENCE = "cfr+(iterations=1000)"
@@ -66,7 +64,6 @@ class RecordedMatches:
       half_width: Half of the 95% interval of the mean; None for a single match.
       plain_half_width: The same without variance reduction.
       habits: Decisions with a loss, the largest loss in all matches first.
-      reference: Name of the reference profile of values and losses.
     """
 
     returns: np.ndarray
@@ -75,7 +72,6 @@ class RecordedMatches:
     half_width: float | None
     plain_half_width: float | None
     habits: tuple[Habit, ...]
-    reference: str
 
 
 def read_matches(path: atomic.Path) -> list[tuple[int, ...]]:
@@ -156,7 +152,6 @@ def review_matches(
         *(gains, estimates, mean, half),
         mean_and_half_width(gains, utility_bounds(plain))[1],
         tuple(habits),
-        str(reference),
     )
 
 
@@ -190,34 +185,26 @@ def _habits(
     tree: GameTree, matches: Sequence[Sequence[int]], behaviours: Behaviours
 ) -> list[Habit]:
     """Return the decisions that lose value, the largest total loss first."""
-    by_sequence, _ = action_values(tree, behaviours)
-    histories = tree.histories
-    counts: dict[tuple[int, int, int], int] = {}
-    for actions in matches:
-        for state, action in moves_along(tree.game, actions):
-            if state.current_player() >= 0:
-                key = (*tree.infoset_of(state), action)
-                counts[key] = counts.get(key, 0) + 1
+    counts = collections.Counter(
+        (*tree.infoset_of(state), action)
+        for actions in matches
+        for state, action in moves_along(tree.game, actions)
+        if state.current_player() >= 0
+    )
+    values = [tree_posterior.action_values(tree, p, behaviours) for p in range(2)]
     habits = []
-    for player, decisions in enumerate(tree.decisions):
-        other = reach_from_behaviour(tree.decisions[1 - player], behaviours[1 - player])
-        acts = histories.player == player
-        weight = (histories.chance * other[histories.sequence[1 - player]])[acts]
-        reach = np.bincount(histories.infoset[acts], weight, minlength=len(decisions))
-        for (acting, infoset, action), count in counts.items():
-            # The reference gives no values where it does not lead.
-            if acting != player or not reach[infoset]:
-                continue
-            legal, first = tree.actions(player, infoset), decisions.first_sequence
-            begin = int(first[infoset])
-            value = by_sequence[player][begin : begin + len(legal)] / reach[infoset]
-            loss = float(value.max() - value[np.flatnonzero(legal == action)[0]])
-            if loss > 1e-9:
-                state = tree.state_at(int(tree.infosets[player].history[infoset]))
-                chosen, best = (
-                    state.action_to_string(player, int(one))
-                    for one in (action, legal[np.argmax(value)])
-                )
-                name = tree.label(player, infoset)
-                habits.append(Habit(player, name, chosen, count, loss, best))
-    return sorted(habits, key=lambda habit: -habit.times * habit.loss)
+    for (player, infoset, action), count in counts.items():
+        legal = tree.actions(player, infoset)
+        begin = int(tree.decisions[player].first_sequence[infoset])
+        value = values[player][begin : begin + len(legal)]
+        loss = float(value.max() - value[np.flatnonzero(legal == action)[0]])
+        # It is NaN where the reference does not lead.
+        if loss > 1e-9:
+            state = tree.state_at(int(tree.infosets[player].history[infoset]))
+            chosen, best = (
+                state.action_to_string(player, int(one))
+                for one in (action, legal[np.argmax(value)])
+            )
+            name = tree.label(player, infoset)
+            habits.append(Habit(player, name, chosen, count, loss, best))
+    return sorted(habits, key=lambda habit: (-habit.times * habit.loss, habit.player))
