@@ -26,7 +26,7 @@ from spiel_cr.games.opening.opened import open_game
 from spiel_cr.games.tree.tree import GameTree
 from spiel_cr.games.tree.tree_builder import Game
 from spiel_cr.players.player_specs import PolicyLike, as_policy_source
-from spiel_cr.policies.beliefs import tree_posterior
+from spiel_cr.policies import infoset_reach
 from spiel_cr.policies.conversions import Behaviours
 
 # Default reference. Unlike an equilibrium of a linear program, it leads everywhere.
@@ -191,7 +191,7 @@ def _habits(
         for state, action in moves_along(tree.game, actions)
         if state.current_player() >= 0
     )
-    values = [tree_posterior.action_values(tree, p, behaviours) for p in range(2)]
+    values = [infoset_reach.action_values(tree, p, behaviours) for p in range(2)]
     habits = []
     for (player, infoset, action), count in counts.items():
         legal = tree.actions(player, infoset)

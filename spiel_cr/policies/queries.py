@@ -38,7 +38,11 @@ from spiel_cr.games.public_tree.game import PublicTreeGame
 from spiel_cr.games.query_batch import QueryBatch
 from spiel_cr.games.tree import tree_queries
 from spiel_cr.games.tree.tree import GameTree
-from spiel_cr.policies.conversions import SUM_TOLERANCE, Behaviours
+from spiel_cr.policies.conversions import (
+    SUM_TOLERANCE,
+    Behaviours,
+    behaviour_from_reach,
+)
 
 # How thoroughly `query` checks that answers depend on the infoset alone.
 Check = Literal["sample", "full"]
@@ -139,7 +143,7 @@ def query_player(
     if type(policy) is openspiel_policy.UniformRandomPolicy:
         return np.append(1.0, np.repeat(1.0 / counts, counts))
     if (strategy := _strategy_on(form, policy, player)) is not None:
-        return normalised(counts, strategy)
+        return behaviour_from_reach(form.decisions[player], strategy)
     behaviour = np.ones(1 + int(counts.sum(dtype=np.int64)))
     repeats = not getattr(policy, "by_information_state", True)
     random = np.random.default_rng(seed) if repeats else None
@@ -389,26 +393,6 @@ def short_text(value: Any) -> str:
     """Return a value for an error, shortened to 200 characters."""
     text = " ".join(repr(value).split())
     return text if len(text) <= 200 else f"{text[:190]} …"
-
-
-def normalised(counts: np.ndarray, behaviour: np.ndarray) -> np.ndarray:
-    """Scale a strategy, which may have been stored in float32.
-
-    Args:
-      counts: The number of actions at each infoset, int [I].
-      behaviour: Probability of each sequence's last action, float [S].
-
-    Returns:
-      Probabilities that sum to 1, float64 [S]; uniform at infosets without any.
-    """
-    owner = np.repeat(np.arange(len(counts)), counts)
-    played = behaviour[1:].astype(np.float64)
-    total = np.bincount(owner, played, minlength=len(counts))
-    silent = total == 0
-    if silent.any():
-        played[silent[owner]] = 1.0
-        total[silent] = counts[silent]
-    return np.append(1.0, played / total[owner])
 
 
 def distribution(

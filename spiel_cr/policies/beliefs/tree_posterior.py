@@ -41,40 +41,6 @@ def weights(tree: GameTree, player: int, other_behaviour: np.ndarray) -> np.ndar
     return histories.chance * reach[histories.sequence[1 - player]]
 
 
-def infoset_weights(
-    tree: GameTree, player: int, other_behaviour: np.ndarray
-) -> np.ndarray:
-    """Return the reach of the responder's infosets by the others, float64 [I]."""
-    decides = np.flatnonzero(tree.histories.player == player)
-    return np.bincount(
-        tree.histories.infoset[decides],
-        weights=weights(tree, player, other_behaviour)[decides],
-        minlength=len(tree.infosets[player]),
-    )
-
-
-def action_values(
-    tree: GameTree, player: int, behaviours: conversions.Behaviours
-) -> np.ndarray:
-    """Return a player's expected utility after each of its sequences, float64 [S].
-
-    It is conditional on the infoset of the last action, and NaN if chance and the other
-    player never lead there.
-
-    Args:
-      tree: The game tree.
-      player: The player of the sequences, whose utility it is.
-      behaviours: Action probabilities of both players, float64 [S].
-    """
-    counterfactual, _ = conversions.action_values(tree, behaviours)
-    total = infoset_weights(tree, player, behaviours[1 - player])
-    owner = tree.infosets[player].decisions.owner
-    reach = np.where(owner >= 0, total[owner], 1.0)
-    return np.divide(
-        counterfactual[player], reach, out=np.full(len(reach), np.nan), where=reach > 0
-    )
-
-
 def beliefs(tree: GameTree, player: int, other_behaviour: np.ndarray) -> np.ndarray:
     """Return the responder's exact posterior over histories.
 
