@@ -189,7 +189,7 @@ class TabularPolicy(openspiel_policy.TabularPolicy):
         """A state of each row."""
         states = dict(self._tree.impossible.states)
         for infosets in self._tree.infosets:
-            first = dict(_infoset_states(self._tree, infosets))
+            first = dict(states_at(self.game, self._tree.histories, infosets.history))
             states |= {key: first[i] for i, key in enumerate(infosets.keys)}
         return [states[key] for key in self.state_lookup]
 
@@ -324,13 +324,6 @@ def _invalid_infoset(
         return None
     good &= np.logical_and.reduceat(fine, starts)
     return int(np.argmin(good))
-
-
-def _infoset_states(
-    tree: GameTree, infosets: Infosets
-) -> Iterator[tuple[int, pyspiel.State]]:
-    """Yield each infoset's number and the state at its first history, in any order."""
-    return states_at(tree.game, tree.histories, infosets.history)
 
 
 def move_probabilities(tree: GameTree, behaviour: Sequence[np.ndarray]) -> np.ndarray:
