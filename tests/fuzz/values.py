@@ -426,7 +426,7 @@ _VALUES: dict[tuple[str, str], Values] = {
     # Of public nodes, which the policies here have not.
     (_ANY, "--node"): Values(("check",), ["check", "Bet", "0 1"]),
     (_ANY, "--board"): Values(("5c 9d",), ["5c 9d", "x"]),
-    ("show", "--plot"): Values(("x.png",), ["x.png", "y.svg"]),
+    ("show", "--plot"): Values(("x.png", "y.svg"), ["x.txt", *_NOT_FILE]),
     (_ANY, "--patience"): _number("600", "0"),
     (_ANY, "--queries"): _whole("20", "0 -1"),
     (_ANY, "--cost-limit"): _number("1", "0"),
