@@ -38,6 +38,8 @@ class ReviewOptions:
 
     Attributes:
       open (FILE): Recorded matches, a line of JSON each.
+      bot (NAME): Bot to review in both seats, by its name in the file (default: player
+        0, and habits of both players).
       reference (POLICY): Policy of both players whose values are used.
       policies (A;B): Policies of players 0 and 1, whose own luck is then removed.
       html (FILE): Write a page to share.
@@ -45,6 +47,7 @@ class ReviewOptions:
 
     game: str
     open: atomic.Path
+    bot: str | None = None
     reference: str = REFERENCE
     policies: str | None = None
     memory_limit: Limit = MEMORY_LIMIT
@@ -58,17 +61,19 @@ def run(arguments: Arguments) -> dict[str, object]:
         policies = dict(enumerate(split_bots(arguments.policies)))
         if len(policies) != 2:
             raise ValueError(f"policies={arguments.policies!r}: give two, as 'A;B'")
+    matches, seats = read_matches(arguments.open, arguments.bot)
     result = review_matches(
         arguments.game,
-        read_matches(arguments.open),
+        matches,
         arguments.reference,
+        seats=seats if arguments.bot else None,
         policies=policies,
         memory_limit=arguments.memory_limit,
     )
     half, plain = result.half_width or 0.0, result.plain_half_width or 0.0
     lines = [
-        f"player 0 won {result.returns.mean():+.4f} ± {plain:.4f} per match in "
-        f"{len(result.returns):,} matches",
+        f"{arguments.bot or 'player 0'} won {result.returns.mean():+.4f} ± "
+        f"{plain:.4f} per match in {len(result.returns):,} matches",
         f"without luck {result.mean:+.4f} ± {half:.4f} (95%, by AIVAT with the values "
         f"of {arguments.reference})",
     ]
@@ -91,8 +96,8 @@ def run(arguments: Arguments) -> dict[str, object]:
         # Slow to import.
         from ..reporting.report import report_html
 
-        heads = "information state", "player", "action", "best action", "decisions"
-        heads += "loss of each", "loss in all"
+        names = ("information state", "player", "action", "best action", "decisions")
+        heads = (*names, "loss of each", "loss in all")
         caption = "Losses are in the game's units."
         table = DocumentTable(caption, heads, rows, [False] * len(rows))
         section = Section("Most expensive habits", [table])

@@ -490,6 +490,7 @@ _VALUES: dict[tuple[str, str], Values] = {
         [*_lines("5  five%  101%"), Bad("5%,x", shown=("5% x",)), *_NO_WORD],
     ),
     ("review", "--open"): Values(("matches.jsonl",), ["folder", "file", "missing.x"]),
+    ("review", "--bot"): Values(("a", "b"), ["c", "a;b"]),
     ("review", "--reference"): Values(
         ("uniform", "cfr+(iterations=2)"), ["nonsense", "missing.npz", "text.npz"]
     ),
