@@ -138,6 +138,7 @@ def test_crashes_are_counted():
     agent = example("crashing.py", retries=1)
     result = evaluate_agent("kuhn_poker", agent, queries=240)
     assert result.invalid["ended"] >= 10
+    assert result.report()["invalid"] == result.invalid
     exact = spiel_cr.nash_conv("kuhn_poker", noisy_policy("kuhn_poker", 0))
     # Two crashes in a row, one in 100 answers, are replaced by uniform play.
     assert result.replaced <= 12
