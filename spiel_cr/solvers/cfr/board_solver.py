@@ -177,13 +177,13 @@ class BoardEngine:
         """
         if all(part is None for part in rows):
             return None
-        from spiel_cr.solvers.cfr import board_positions
+        from spiel_cr.solvers.cfr import board_iteration
 
         game, result = self.game, []
         for player, part in enumerate(rows):
             result.append(np.full(game.sizes[player], -1.0, self.dtype))
             if part is not None:
-                board_positions.fill_positions(
+                board_iteration.fill_positions(
                     *(game.sides[player], game.boards.round, np.asarray(part)),
                     *(game.sequences[player], result[-1]),
                 )
@@ -339,11 +339,11 @@ class BoardSolver(Solver):
     def _behaviour(
         self, player: int, weights: np.ndarray, dtype: np.typing.DTypeLike
     ) -> np.ndarray:
-        from spiel_cr.solvers.cfr import board_positions
+        from spiel_cr.solvers.cfr import board_iteration
 
         game = self.engine.game
         behaviour = np.empty(game.sizes[player], dtype)
-        board_positions.fill_behaviour(
+        board_iteration.fill_behaviour(
             *(game.sides[player], game.boards.round, np.asarray(weights)),
             game.sequences[player],
             np.zeros((2, scratch_size(*game.sides)), behaviour.dtype),

@@ -21,7 +21,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 # Rows of leaf values that are computed together, so that the indices of hands are read
-# once for all of them. The functions on tuples in `board_leaves` have this length.
+# once for all of them. The functions on tuples in `board_iteration` have this length.
 LANES = 8
 # Largest number of different cards of the hands of a matrix.
 MOST_CARDS = 64

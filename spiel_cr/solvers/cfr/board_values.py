@@ -86,7 +86,7 @@ class BoardValues:
         self, player: int, round: int, reach: np.ndarray, *, showdown: bool
     ) -> np.ndarray:
         """See `layout.Evaluator.matrix_values`."""
-        from spiel_cr.solvers.cfr import board_leaves
+        from spiel_cr.solvers.cfr import board_iteration
 
         game = self.engine.game
         side, opponent, boards = game.sides[player], game.sides[1 - player], game.boards
@@ -95,7 +95,7 @@ class BoardValues:
         first, end = boards.first_board[round : round + 2].tolist()
         values = np.zeros(int(side.boards["size"][first:end].sum()))
         scratch = np.zeros((3, scratch_size(side, opponent)))
-        board_leaves.add_matrix(
+        board_iteration.add_matrix(
             *(boards, side, opponent, k, showdown, reach, values, scratch)
         )
         return np.ldexp(values, game.exponents[k])
