@@ -79,8 +79,8 @@ class CompareOptions(WorkerOptions):
       game: OpenSpiel game string; may be repeated.
       suite: Games, algorithms and budget of a benchmark. small: 1,000 iterations of all
         full-width rules on small games. large: ten minutes of three algorithms on
-        phantom and dice games without a game tree; only with --seconds, --out, --table
-        and --workers.
+        phantom and dice games without a game tree; only with --seconds, --out, --table,
+        --memory-limit and --workers.
       algorithms ('A;B;C'): Algorithms, separated by semicolons (default: all that are
         listed below).
       seconds: Time budget of each run (default 10).
@@ -190,10 +190,13 @@ def _apply_suite(arguments: Arguments) -> suites.Suite | None:
     suite = suites.SUITES[arguments.suite]
     fixed = ["game", "algorithms", "iterations"]
     fixed += (
-        ["seconds"] if suite.is_built else "figure latex panel width patience".split()
+        ["seconds"]
+        if suite.is_built
+        else "figure latex panel width unit patience".split()
     )
     for name in fixed:
-        if getattr(arguments, name) is not None:
+        default = CompareOptions.unit if name == "unit" else None
+        if getattr(arguments, name) != default:
             raise ValueError(
                 f"--{name}: the suite {suite.name} does not support it; leave --{name} "
                 f"out"
@@ -219,7 +222,12 @@ def _run_large(arguments: Arguments, suite: suites.Suite) -> dict[str, object]:
         budget.check()
         suite = suite._replace(budget=budget, points=(math.ceil(arguments.seconds),))
     records = []
-    for record in suites.run_large(suite, arguments.out, arguments.executor()):
+    for record in suites.run_large(
+        suite,
+        arguments.out,
+        arguments.executor(),
+        memory_limit=arguments.memory_limit,
+    ):
         records.append(record)
         value = record["nash_conv"]
         text = f"{value:.2e}" if value is not None else record["error"]

@@ -14,7 +14,6 @@ examples:
 """
 
 import dataclasses
-from collections.abc import Sequence
 
 from spiel_cr.common import atomic
 from spiel_cr.common.memory import Limit
@@ -26,7 +25,7 @@ from spiel_cr.evaluation.recorded_matches import (
 )
 from spiel_cr.players.player_specs import MEMORY_LIMIT
 
-from ..reporting import html_page
+from ..reporting.document import Document, DocumentTable, Section
 from .command import Arguments, split_bots
 
 # Number of habits that are shown.
@@ -39,6 +38,8 @@ class ReviewOptions:
 
     Attributes:
       open (FILE): Recorded matches, a line of JSON each.
+      bot (NAME): Bot to review in both seats, by its name in the file (default: player
+        0, and habits of both players).
       reference (POLICY): Policy of both players whose values are used.
       policies (A;B): Policies of players 0 and 1, whose own luck is then removed.
       html (FILE): Write a page to share.
@@ -46,6 +47,7 @@ class ReviewOptions:
 
     game: str
     open: atomic.Path
+    bot: str | None = None
     reference: str = REFERENCE
     policies: str | None = None
     memory_limit: Limit = MEMORY_LIMIT
@@ -59,64 +61,56 @@ def run(arguments: Arguments) -> dict[str, object]:
         policies = dict(enumerate(split_bots(arguments.policies)))
         if len(policies) != 2:
             raise ValueError(f"policies={arguments.policies!r}: give two, as 'A;B'")
+    matches, seats = read_matches(arguments.open, arguments.bot)
     result = review_matches(
         arguments.game,
-        read_matches(arguments.open),
+        matches,
         arguments.reference,
+        seats=seats if arguments.bot else None,
         policies=policies,
         memory_limit=arguments.memory_limit,
     )
     half, plain = result.half_width or 0.0, result.plain_half_width or 0.0
     lines = [
-        f"player 0 won {result.returns.mean():+.4f} ± {plain:.4f} per match in "
-        f"{len(result.returns):,} matches",
+        f"{arguments.bot or 'player 0'} won {result.returns.mean():+.4f} ± "
+        f"{plain:.4f} per match in {len(result.returns):,} matches",
         f"without luck {result.mean:+.4f} ± {half:.4f} (95%, by AIVAT with the values "
-        f"of {result.reference})",
+        f"of {arguments.reference})",
     ]
-    habits = result.habits[:_MOST]
-    rows = [(*h[:3], h.best, h.times, h.loss, h.times * h.loss) for h in habits]
+    rows = [
+        (h.information_state, f"player {h.player}", h.action, h.best, str(h.times))
+        + tuple(f"{loss:.4f}" for loss in (h.loss, h.times * h.loss))
+        for h in result.habits[:_MOST]
+    ]
     print(one_line(f"{arguments.game}: {arguments.open}"))
     for line in lines:
         print(f"  {line}")
-    for player, state, action, best, count, loss, total in rows:
+    for state, player, action, best, count, loss, total in rows:
         print(
             one_line(
-                f"  player {player} {state}: {action} instead of {best}, {count} "
-                f"times, loses {loss:.4f} each, {total:.4f} in all"
+                f"  {player} {state}: {action} instead of {best}, {count} times, loses "
+                f"{loss} each, {total} in all"
             )
         )
     if arguments.html:
+        # Slow to import.
+        from ..reporting.report import report_html
+
+        names = ("information state", "player", "action", "best action", "decisions")
+        heads = (*names, "loss of each", "loss in all")
+        caption = "Losses are in the game's units."
+        table = DocumentTable(caption, heads, rows, [False] * len(rows))
+        section = Section("Most expensive habits", [table])
+        title = f"Review of matches of {arguments.game}"
+        page = report_html(Document(title, ". ".join(lines) + ".", [section]))
         with arguments.writing("  page       ", arguments.html):
-            atomic.write_text(arguments.html, _page(arguments.game, lines, rows))
+            atomic.write_text(arguments.html, page)
     return {
         "matches": len(result.returns),
         "mean": result.mean,
         "half_width": result.half_width,
         "plain_mean": float(result.returns.mean()),
         "plain_half_width": result.plain_half_width,
-        "reference": result.reference,
+        "reference": arguments.reference,
         "habits": [habit._asdict() for habit in result.habits],
     }
-
-
-def _page(game: str, lines: Sequence[str], rows: Sequence[tuple[object, ...]]) -> str:
-    """Return the page of a review."""
-    titles = "player", "information state", "action", "best action", "decisions"
-    head = "".join(f"<th>{t}</th>" for t in (*titles, "loss of each", "loss in all"))
-    body = "".join(
-        "<tr>"
-        + "".join(
-            f"<td>{html_page.number(c) if isinstance(c, float) else html_page.text(c)}"
-            "</td>"
-            for c in row
-        )
-        + "</tr>"
-        for row in rows
-    )
-    paragraphs = "".join(f"<p>{html_page.text(line)}</p>" for line in lines)
-    title = html_page.text(f"Review of matches of {game}")
-    return html_page.page(
-        f"Review of {game}",
-        f"<h1>{title}</h1>{paragraphs}<h2>Most expensive habits</h2>"
-        f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>",
-    )

@@ -34,6 +34,7 @@ from ..common import time_estimate
 from ..common.plurals import counted
 from ..common.time_estimate import Phases
 from .command import Arguments, Parser
+from .setting_options import CommonOptions
 
 RESUMES = True
 # A limit of time must be positive.
@@ -72,7 +73,6 @@ class SolverOptions:
     evaluator: str = dataclasses.field(
         default="auto", metadata={"choices": openspiel_evaluator.EVALUATORS}
     )
-    seed: int = 0
 
 
 @dataclasses.dataclass(kw_only=True)
@@ -95,7 +95,8 @@ def add_options(parser: Parser) -> None:
 
 
 def add_run_options(parser: Parser) -> None:
-    """Add the options for the end of a solve and for its checkpoint."""
+    """Add the options for the seed of a solve, for its end and its checkpoint."""
+    parser.settings(CommonOptions, "seed")
     parser.settings(
         spiel_cr.Goal,
         "iterations seconds until eval_every wall_clock",

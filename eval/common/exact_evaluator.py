@@ -14,8 +14,7 @@ from spiel_cr.evaluation.result import Evaluation
 from spiel_cr.games.opening.game_checks import payoff_offset
 from spiel_cr.policies import best_responses
 from spiel_cr.policies.best_responses import nash_conv, reach_of
-from spiel_cr.policies.conversions import check_behaviour
-from spiel_cr.policies.queries import normalised
+from spiel_cr.policies.conversions import behaviour_from_reach, check_behaviour
 from spiel_cr.solvers import footprint
 
 from .game_instance import GameInstance
@@ -124,8 +123,8 @@ class ExactEvaluator:
     def _checked(self, strategy: Strategy) -> Strategy:
         """Return normalised distributions, or raise ValueError."""
         first, second = (
-            normalised(
-                self._tree.infosets[player].decisions.num_actions,
+            behaviour_from_reach(
+                self._tree.decisions[player],
                 check_behaviour(
                     self._tree, player, behaviour, tolerance=_SUM_TOLERANCE
                 ),

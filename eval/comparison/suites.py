@@ -12,8 +12,10 @@ from spiel_cr.common import atomic, storage
 from spiel_cr.common.errors import GameTooLargeError, MoreKnowledgeError
 from spiel_cr.common.executor import Executor
 from spiel_cr.common.json_log import JsonLog, Record
+from spiel_cr.common.memory import Limit
+from spiel_cr.players.player_specs import MEMORY_LIMIT
 from spiel_cr.solvers.algorithms import CFR
-from spiel_cr.solvers.tuning import geometric_mean
+from spiel_cr.solvers.tuning import LEAST, geometric_mean
 
 from ..common.budget import Budget
 from ..common.files import around_table
@@ -24,14 +26,14 @@ class SuiteGame(NamedTuple):
 
     Attributes:
       game: OpenSpiel game string.
-      low, high: Bracket of player 0's value, or None if no program proved one.
-      prover: Program or publication that proved the bracket.
+      low, high: Bracket of player 0's value, or None if it is unknown.
+      source: Programs, publication or argument that the bracket comes from.
     """
 
     game: str
     low: float | None = None
     high: float | None = None
-    prover: str = "–"
+    source: str = "–"
 
 
 class Suite(NamedTuple):
@@ -82,7 +84,12 @@ SUITES = {
 
 
 def run_large(
-    suite: Suite, out: atomic.Path, executor: Executor, *, seed: int = 0
+    suite: Suite,
+    out: atomic.Path,
+    executor: Executor,
+    *,
+    memory_limit: Limit = MEMORY_LIMIT,
+    seed: int = 0,
 ) -> Iterator[Record]:
     """Solve games that have no game tree, and yield the records of all runs.
 
@@ -93,12 +100,14 @@ def run_large(
       suite: The suite.
       out: Folder of `settings.json` and `results.jsonl`.
       executor: Executor of the runs.
+      memory_limit: Memory limit of each run.
       seed: Seed of algorithms that sample.
     """
     settings = {
         "suite": suite.name,
         "seconds": suite.budget.seconds,
         "seed": seed,
+        "memory_limit": memory_limit,
         "versions": storage.versions(),
     }
     tasks = {
@@ -108,7 +117,7 @@ def run_large(
     }
     keys = ("game", "algorithm")
     with JsonLog(out, "results", settings, key=keys) as log:
-        setup = suite.budget.seconds, seed
+        setup = suite.budget.seconds, seed, memory_limit
         for _ in log.map(executor, _LargeRun, setup, tasks):
             pass
         yield from (log.records[key] for key in tasks)
@@ -117,8 +126,9 @@ def run_large(
 class _LargeRun:
     """Function that solves a game and evaluates the result."""
 
-    def __init__(self, seconds: float, seed: int) -> None:
+    def __init__(self, seconds: float, seed: int, memory_limit: Limit) -> None:
         self._seconds, self._seed = seconds, seed
+        self._options = spiel_cr.GameOptions(memory_limit=memory_limit)
 
     def __call__(self, task: tuple[str, str]) -> Record:
         """Return the line of a run; without a NashConv if it has no exact one."""
@@ -126,7 +136,9 @@ class _LargeRun:
         record: Record = {"game": game, "algorithm": algorithm, "curve": []}
         goal = spiel_cr.Goal(seconds=self._seconds)
         try:
-            result = spiel_cr.solve(game, algorithm, goal, seed=self._seed)
+            result = spiel_cr.solve(
+                game, algorithm, goal, options=self._options, seed=self._seed
+            )
             value = spiel_cr.nash_conv(game, result)
         except (GameTooLargeError, MoreKnowledgeError, ValueError) as error:
             return {**record, "nash_conv": None, "error": str(error)}
@@ -171,6 +183,42 @@ def standings(suite: Suite, records: Sequence[Record]) -> list[Standing]:
     return rows
 
 
+class RuleSummary(NamedTuple):
+    """Results of a rule on all games after the largest budget.
+
+    Values below 1e-12 count as 1e-12.
+
+    Attributes:
+      rule: Name of the rule.
+      first: Number of games on which no other rule has a lower NashConv.
+      rank: Mean rank, from 1.
+      mean: Geometric mean of NashConv.
+    """
+
+    rule: str
+    first: int
+    rank: float
+    mean: float
+
+
+def summaries(suite: Suite, rows: Sequence[Standing]) -> list[RuleSummary]:
+    """Return the results of all rules that were run on all games, best rank first."""
+    last = [row.reached[-1] for row in rows]
+    names = [
+        name
+        for name in suite.algorithms
+        if name != "auto" and all(name in values for values in last)
+    ]
+    values = np.maximum([[row[name] for name in names] for row in last], LEAST)
+    ranks = 1 + (values[:, None, :] < values[:, :, None]).sum(axis=2)
+    means = geometric_mean(values.T) if names else ()
+    found = [
+        RuleSummary(name, int((column == 1).sum()), float(column.mean()), float(mean))
+        for name, column, mean in zip(names, ranks.T, means, strict=True)
+    ]
+    return sorted(found, key=lambda each: each.rank)
+
+
 def auto_ratio(rows: Sequence[Standing]) -> float | None:
     """Return the geometric mean of `auto`'s NashConv over that of the best rule.
 
@@ -200,10 +248,10 @@ def write_page(suite: Suite, rows: Sequence[Standing], path: atomic.Path) -> Non
     """
     file, unit = pathlib.Path(path), "iterations" if suite.is_built else "s"
     before, after = around_table(file, f"suite {suite.name}")
-    heads = ["game", "value of player 0", "prover"]
+    heads = ["game", "value of player 0", "source of the value"]
     heads += [f"best rule, {point:,} {unit}" for point in suite.points]
     summary = [
-        [f"`{row.row.game}`", _value(row.row), row.row.prover]
+        [f"`{row.row.game}`", _value(row.row), row.row.source]
         + [_best(row, place) for place in range(len(suite.points))]
         for row in rows
     ]
@@ -215,6 +263,20 @@ def write_page(suite: Suite, rows: Sequence[Standing], path: atomic.Path) -> Non
     names = ["game", *(f"`{name}`" for name in suite.algorithms)]
     ratio = auto_ratio(rows)
     text = f"{before}{_table(heads, summary)}\n{_table(names, results)}"
+    if suite.is_built:
+        heads = ["rule", "games with the lowest NashConv", "mean rank"]
+        text += "\n" + _table(
+            [*heads, "geometric mean of NashConv"],
+            [
+                [
+                    f"`{each.rule}`",
+                    str(each.first),
+                    f"{each.rank:.2f}",
+                    f"{each.mean:.2e}",
+                ]
+                for each in summaries(suite, rows)
+            ],
+        )
     if ratio is not None:
         text += (
             f"\nThe geometric mean of `auto`'s NashConv divided by that of the best "
@@ -224,8 +286,13 @@ def write_page(suite: Suite, rows: Sequence[Standing], path: atomic.Path) -> Non
 
 
 def _best(row: Standing, place: int) -> str:
-    name = row.best(place)
-    return "–" if name is None else f"`{name}` {_number(row.reached[place][name])}"
+    name, reached = row.best(place), row.reached[place]
+    if name is None:
+        return "–"
+    solved = [each for each in reached if each != "auto" and reached[each] <= LEAST]
+    if len(solved) > 1:
+        return f"{len(solved)} rules ≤ {LEAST:.0e}"
+    return f"`{name}` {_number(reached[name])}"
 
 
 def _value(row: SuiteGame) -> str:
@@ -237,7 +304,9 @@ def _value(row: SuiteGame) -> str:
 
 
 def _number(value: float | None) -> str:
-    return "–" if value is None else f"{max(value, 0):.2e}"
+    if value is None:
+        return "–"
+    return f"{value:.2e}" if value > LEAST else f"≤ {LEAST:.0e}"
 
 
 def _table(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> str:

@@ -70,7 +70,9 @@ def document_of(
 def _of_game(summary: GameSummary) -> document.Section:
     blocks: list[document.Block] = [*map(document.Paragraph, _outstanding(summary))]
     if summary.rows:
-        blocks += [_picture(summary), _table(summary)]
+        words = "NashConv against solving time, total time and iterations"
+        figure = document.DocumentFigure(words, curves.chart(summary))
+        blocks += [figure, _table(summary)]
     if summary.absent:
         pairs = [(entry.title, reason) for entry, reason in summary.absent]
         blocks.append(document.DocumentTerms("Not available", pairs))
@@ -81,11 +83,6 @@ def _of_game(summary: GameSummary) -> document.Section:
         ]
         blocks.append(document.DocumentTerms("Failed", pairs, warning=True))
     return document.Section(summary.game, blocks)
-
-
-def _picture(summary: GameSummary) -> document.Block:
-    words = "NashConv against solving time, total time and iterations"
-    return document.DocumentFigure(words, curves.chart(summary))
 
 
 def _outstanding(summary: GameSummary) -> list[str]:

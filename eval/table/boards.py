@@ -36,15 +36,12 @@ def latent_tic_tac_toe(look: Look, other: Look | None) -> Drawing:
         grid(_title(other), rows),
         note("Each mark of the bot is shown one move later."),
     ]
-    return Drawing(parts, holds=_marks(moves))
+    holds = ", ".join(re.findall(r"[xo][\d?]", moves)) or "nothing yet"
+    return Drawing(parts, holds=holds)
 
 
 def _title(other: Look | None) -> str:
     return "Board as you know it" if other is None else "Board"
-
-
-def _marks(moves: str) -> str:
-    return ", ".join(re.findall(r"[xo][\d?]", moves)) or "nothing yet"
 
 
 def phantom_rules(look: Look, other: Look | None) -> Drawing:

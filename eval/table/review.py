@@ -25,7 +25,7 @@ from spiel_cr.games.opening.game_checks import payoff_offset
 from spiel_cr.games.opening.opened import Openable, open_game
 from spiel_cr.games.tree.tree import GameTree
 from spiel_cr.games.tree.tree_builder import build_tree
-from spiel_cr.policies import best_responses, conversions
+from spiel_cr.policies import best_responses, conversions, infoset_reach
 from spiel_cr.policies.beliefs import BotBeliefs, tree_posterior
 from spiel_cr.policies.beliefs.bot_beliefs import sums_of
 from spiel_cr.policies.bot_base import as_learner
@@ -333,18 +333,7 @@ def _values(tree: GameTree, player: int, behaviour: np.ndarray) -> np.ndarray:
     reach = conversions.reach_from_behaviour(tree.infosets[player].decisions, behaviour)
     best = best_responses.best_response(tree.sequence_form, other, reach)
     pair = (best, behaviour) if other == 0 else (behaviour, best)
-    counterfactual, _ = conversions.action_values(tree, pair)
-    weights = tree_posterior.weights(tree, other, behaviour)
-    nodes = np.flatnonzero(tree.histories.player == other)
-    decisions = tree.infosets[other].decisions
-    total = np.bincount(
-        tree.histories.infoset[nodes], weights[nodes], minlength=len(decisions)
-    )
-    reach_weight = np.where(decisions.owner >= 0, total[decisions.owner], 1.0)
-    never = np.full(len(reach_weight), np.nan)
-    return np.divide(
-        counterfactual[other], reach_weight, out=never, where=reach_weight > 0
-    )
+    return infoset_reach.action_values(tree, other, pair)
 
 
 def _range(

@@ -29,8 +29,8 @@ from spiel_cr.games.opening.opened import open_game
 from spiel_cr.games.tree.tree import GameTree
 from spiel_cr.games.tree.tree_builder import Game
 from spiel_cr.players.player_specs import PolicyLike, as_policy_source, read_player
+from spiel_cr.policies.array_queries import row_probabilities, rules_for
 from spiel_cr.policies.conversions import Behaviours, history_values
-from spiel_cr.policies.queries import row_probabilities, rules_for
 from spiel_cr.policies.rollouts import Answers, moves
 
 # Seconds for building the game tree.

@@ -19,7 +19,6 @@ import pyspiel
 from spiel_cr.common import checks
 from spiel_cr.common.arrays import round_numbers
 from spiel_cr.common.messages import progress_bar
-from spiel_cr.games.histories import CHANCE
 from spiel_cr.games.sequence_form import layout
 from spiel_cr.games.sequence_form.decisions import Decisions, sum_payoffs
 from spiel_cr.games.tree.tree import GameTree
@@ -142,24 +141,20 @@ def find(tree: GameTree, actions: Sequence[int | str]) -> Place:
       ValueError: If an action is illegal, or no subgame begins after the actions.
     """
     text = f"actions={','.join(map(str, actions))!r}"
-    histories = tree.histories
-    state, history = tree.game.new_initial_state(), 0
+    state = tree.game.new_initial_state()
     for number, given in enumerate(actions, 1):
         action = _read_action(state, given, f"{text}: action {number}, {given!r},")
         state.apply_action(action)
-        children = np.flatnonzero(histories.parent == history)
-        history = int(children[histories.action[children] == action][0])
-    player = int(histories.player[history])
-    if player < 0:
+    if state.current_player() < 0:
         what, remedy = "the end of the game", "leave some of them out"
-        if player == CHANCE:
+        if state.is_chance_node():
             what, remedy = "a chance move", f"continue with one of {_choices(state)}"
         raise ValueError(
             f"{text} leads to {what}, but a subgame begins where a player acts; "
             f"{remedy}"
         )
+    player, infoset = tree.infoset_of(state)
     d = decompose(tree, player)
-    infoset = int(histories.infoset[history])
     layer = int(d.player_layer[infoset])
     if not d.opens[infoset] or layer < 2:
         reason = "is in the middle of its turn"
@@ -328,10 +323,7 @@ def one_step(
             curve.append(CurvePoint(count, solver.seconds, value))
             bar.update(count - bar.n)
     return OneStep(
-        player=d.player,
-        layer=place.layer,
-        infosets=len(subgame.infosets),
-        augmented_infosets=len(subgame.augmented),
+        *(d.player, place.layer, len(subgame.infosets), len(subgame.augmented)),
         trunk_nash_conv=_nash_conv(d.tree, trunk.behaviours),
         curve=tuple(curve),
         behaviours=combined,

@@ -37,11 +37,13 @@ from spiel_cr.games.tree.tree_builder import Game
 from spiel_cr.players.bots import PolicyBot
 from spiel_cr.players.player_specs import PlayerLike, as_policy_source, read_player
 from spiel_cr.players.player_strings import PlayerSpec
+from spiel_cr.policies.array_queries import rules_for
 from spiel_cr.policies.behaviour_files import form_policy
 from spiel_cr.policies.best_responses import value_bounds
+from spiel_cr.policies.conversions import behaviour_from_reach
 from spiel_cr.policies.form_policy import FormPolicy
 from spiel_cr.policies.policy_adapters import probe
-from spiel_cr.policies.queries import normalised, query, rules_for
+from spiel_cr.policies.queries import query
 from spiel_cr.policies.result import Result
 from spiel_cr.solvers.cfr import board_solver
 from spiel_cr.solvers.cfr.board_values import with_values
@@ -441,7 +443,7 @@ def _on_public_tree(
     form = policy.form
     sequences = sum(footprint.size_of(form, player).sequences for player in range(2))
     dtype = policy.behaviour[0].dtype
-    if board_solver.is_installed() and board_solver.suits(form):
+    if board_solver.is_available() and board_solver.suits(form):
         need = footprint.board_bytes(form, dtype)
     else:
         need = footprint.peak_bytes(form, np.float32) + 8 * _VECTORS * sequences
@@ -452,7 +454,7 @@ def _on_public_tree(
     first, second = policy.behaviour
     if sequence_form.evaluator is None:
         first, second = (
-            normalised(decisions.num_actions, behaviour)
+            behaviour_from_reach(decisions, behaviour)
             for decisions, behaviour in zip(
                 sequence_form.decisions, policy.behaviour, strict=True
             )

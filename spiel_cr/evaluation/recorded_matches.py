@@ -5,7 +5,9 @@ of chance is always removed. The luck of a player's own actions is removed only 
 policy is given, because records hold no probabilities.
 """
 
+import collections
 import dataclasses
+import itertools
 import pathlib
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
@@ -25,11 +27,8 @@ from spiel_cr.games.opening.opened import open_game
 from spiel_cr.games.tree.tree import GameTree
 from spiel_cr.games.tree.tree_builder import Game
 from spiel_cr.players.player_specs import PolicyLike, as_policy_source
-from spiel_cr.policies.conversions import (
-    Behaviours,
-    action_values,
-    reach_from_behaviour,
-)
+from spiel_cr.policies import infoset_reach
+from spiel_cr.policies.conversions import Behaviours
 
 # Default reference. Unlike an equilibrium of a linear program, it leads everywhere.
 REFERENCE = "cfr+(iterations=1000)"
@@ -57,7 +56,7 @@ class Habit(NamedTuple):
 
 @dataclasses.dataclass(frozen=True)
 class RecordedMatches:
-    """Results of recorded matches, for player 0.
+    """Results of recorded matches, for the reviewed player.
 
     Attributes:
       returns: Returns, float64 [matches].
@@ -66,7 +65,6 @@ class RecordedMatches:
       half_width: Half of the 95% interval of the mean; None for a single match.
       plain_half_width: The same without variance reduction.
       habits: Decisions with a loss, the largest loss in all matches first.
-      reference: Name of the reference profile of values and losses.
     """
 
     returns: np.ndarray
@@ -75,17 +73,24 @@ class RecordedMatches:
     half_width: float | None
     plain_half_width: float | None
     habits: tuple[Habit, ...]
-    reference: str
 
 
-def read_matches(path: atomic.Path) -> list[tuple[int, ...]]:
-    """Return the actions of each match in a file, chance included.
+def read_matches(
+    path: atomic.Path, bot: str | None = None
+) -> tuple[list[tuple[int, ...]], list[int]]:
+    """Return the actions of each match in a file, chance included, and a player of it.
+
+    Args:
+      path: Path of the file.
+      bot: Name of a bot, to whose matches and seats the result is restricted; None: all
+        matches, and player 0.
 
     Raises:
-      ValueError: If the file cannot be read, or a line is neither a match nor a
-        trajectory.
+      ValueError: If the file cannot be read, a line is neither a match nor a
+        trajectory, or there are no matches (of the bot).
     """
-    matches = []
+    matches: list[tuple[int, ...]] = []
+    seats: list[int] = []
     try:
         lines = pathlib.Path(path).read_bytes().splitlines()
     except OSError as error:
@@ -100,15 +105,21 @@ def read_matches(path: atomic.Path) -> list[tuple[int, ...]]:
                 actions = [step["action"] for step in record["transitions"]]
             if not is_list(is_count)(actions):
                 raise ValueError("its actions are not numbers")
+            players = record.get("players") or [] if bot else [bot]
         except (KeyError, TypeError, ValueError) as error:
             raise ValueError(
                 f"{path}, line {number}: not a match ({error}); use the matches.jsonl "
                 f"of a tournament, or lines of pyspiel.Trajectory.to_string()"
             ) from None
-        matches.append(tuple(actions))
+        if bot in players:
+            matches.append(tuple(actions))
+            seats.append(players.index(bot))
     if not matches:
-        raise ValueError(f"{path} has no matches; use a file with a line for each")
-    return matches
+        problem = "has no matches; use a file with a line for each"
+        if bot:
+            problem = f"has no matches of bot={bot!r}; use one of the players it names"
+        raise ValueError(f"{path} {problem}")
+    return matches, seats
 
 
 def review_matches(
@@ -116,6 +127,7 @@ def review_matches(
     matches: Sequence[Sequence[int]],
     reference: PolicyLike = REFERENCE,
     *,
+    seats: Sequence[int] | None = None,
     policies: Mapping[int, PolicyLike] | None = None,
     memory_limit: Limit = None,
 ) -> RecordedMatches:
@@ -126,6 +138,8 @@ def review_matches(
       matches: Actions of each match, see `read_matches`.
       reference: Policy of both players whose values are used. Decisions where its
         other player does not lead have no loss.
+      seats: The reviewed player of each match. By default results are those of player
+        0, and habits those of both players.
       policies: Known policies of players, by player.
       memory_limit: Largest memory for the game tree; larger games use rollouts, and
         have no costs of decisions.
@@ -146,17 +160,17 @@ def review_matches(
         for player, policy in (policies or {}).items()
     }
     played = [_match(plain, actions, by_player) for actions in matches]
-    gains = np.array([match.returns[0] for match in played])
-    estimates = np.array([values.estimate(match) for match in played])
+    signs = 1 - 2 * np.array([0] * len(matches) if seats is None else seats)
+    gains = signs * np.array([match.returns[0] for match in played])
+    estimates = signs * np.array([values.estimate(match) for match in played])
     mean, half = mean_and_half_width(estimates, utility_bounds(plain))
     habits: list[Habit] = []
     if isinstance(values, TreeValues) and values.strategy is not None:
-        habits = _habits(values.instance, matches, values.strategy)
+        habits = _habits(values.instance, matches, seats, values.strategy)
     return RecordedMatches(
         *(gains, estimates, mean, half),
         mean_and_half_width(gains, utility_bounds(plain))[1],
         tuple(habits),
-        str(reference),
     )
 
 
@@ -187,37 +201,32 @@ def _match(game: Any, actions: Sequence[int], by_player: Mapping[int, Policy]) -
 
 
 def _habits(
-    tree: GameTree, matches: Sequence[Sequence[int]], behaviours: Behaviours
+    tree: GameTree,
+    matches: Sequence[Sequence[int]],
+    seats: Sequence[int] | None,
+    behaviours: Behaviours,
 ) -> list[Habit]:
     """Return the decisions that lose value, the largest total loss first."""
-    by_sequence, _ = action_values(tree, behaviours)
-    histories = tree.histories
-    counts: dict[tuple[int, int, int], int] = {}
-    for actions in matches:
-        for state, action in moves_along(tree.game, actions):
-            if state.current_player() >= 0:
-                key = (*tree.infoset_of(state), action)
-                counts[key] = counts.get(key, 0) + 1
+    counts = collections.Counter(
+        (*tree.infoset_of(state), action)
+        for actions, player in itertools.zip_longest(matches, seats or ())
+        for state, action in moves_along(tree.game, actions)
+        if state.current_player() in ((0, 1) if player is None else (player,))
+    )
+    values = [infoset_reach.action_values(tree, p, behaviours) for p in range(2)]
     habits = []
-    for player, decisions in enumerate(tree.decisions):
-        other = reach_from_behaviour(tree.decisions[1 - player], behaviours[1 - player])
-        acts = histories.player == player
-        weight = (histories.chance * other[histories.sequence[1 - player]])[acts]
-        reach = np.bincount(histories.infoset[acts], weight, minlength=len(decisions))
-        for (acting, infoset, action), count in counts.items():
-            # The reference gives no values where it does not lead.
-            if acting != player or not reach[infoset]:
-                continue
-            legal, first = tree.actions(player, infoset), decisions.first_sequence
-            begin = int(first[infoset])
-            value = by_sequence[player][begin : begin + len(legal)] / reach[infoset]
-            loss = float(value.max() - value[np.flatnonzero(legal == action)[0]])
-            if loss > 1e-9:
-                state = tree.state_at(int(tree.infosets[player].history[infoset]))
-                chosen, best = (
-                    state.action_to_string(player, int(one))
-                    for one in (action, legal[np.argmax(value)])
-                )
-                name = tree.label(player, infoset)
-                habits.append(Habit(player, name, chosen, count, loss, best))
-    return sorted(habits, key=lambda habit: -habit.times * habit.loss)
+    for (player, infoset, action), count in counts.items():
+        legal = tree.actions(player, infoset)
+        begin = int(tree.decisions[player].first_sequence[infoset])
+        value = values[player][begin : begin + len(legal)]
+        loss = float(value.max() - value[np.flatnonzero(legal == action)[0]])
+        # It is NaN where the reference does not lead.
+        if loss > 1e-9:
+            state = tree.state_at(int(tree.infosets[player].history[infoset]))
+            chosen, best = (
+                state.action_to_string(player, int(one))
+                for one in (action, legal[np.argmax(value)])
+            )
+            name = tree.label(player, infoset)
+            habits.append(Habit(player, name, chosen, count, loss, best))
+    return sorted(habits, key=lambda habit: (-habit.times * habit.loss, habit.player))

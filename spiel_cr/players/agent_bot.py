@@ -16,7 +16,11 @@ import pyspiel
 
 from spiel_cr.common.json_records import is_duration
 from spiel_cr.games.histories import moves_along
-from spiel_cr.players.agent_connections import AgentConfig, InvalidAnswerError
+from spiel_cr.players.agent_connections import (
+    AgentConfig,
+    AgentConnection,
+    InvalidAnswerError,
+)
 from spiel_cr.policies.bot_base import PolicyPlayer
 
 PROTOCOL = 1
@@ -51,31 +55,27 @@ def decision_fields(state: pyspiel.State) -> dict[str, Any]:
     These are its information state, its legal actions, and its earlier decisions.
     """
     player = state.current_player()
-    history = [
-        {
-            "information_state": before.information_state_string(player),
-            "action": action,
-            "name": before.action_to_string(player, action),
-        }
-        for before, action in moves_along(state.get_game(), state.history())
-        if before.current_player() == player
-    ]
+    name = state.get_game().get_type().short_name
+    observation = None
+    if _has_observations(name):
+        observation = json.loads(state.to_observation_struct(player).to_json())
     return {
         "information_state": state.information_state_string(player),
-        "observation": _observation(state, player),
+        "observation": observation,
         "legal_actions": [
             {"action": action, "name": state.action_to_string(player, action)}
             for action in state.legal_actions()
         ],
-        "history": history,
+        "history": [
+            {
+                "information_state": before.information_state_string(player),
+                "action": action,
+                "name": before.action_to_string(player, action),
+            }
+            for before, action in moves_along(state.get_game(), state.history())
+            if before.current_player() == player
+        ],
     }
-
-
-def _observation(state: pyspiel.State, player: int) -> Any:
-    """Return OpenSpiel's JSON observation; None if the game has none."""
-    if not _has_observations(state.get_game().get_type().short_name):
-        return None
-    return json.loads(state.to_observation_struct(player).to_json())
 
 
 @functools.cache
@@ -109,14 +109,13 @@ def read_reply(answer: dict[str, Any], legal: Sequence[int]) -> Reply:
     shares, names = answer["probabilities"], [str(action) for action in legal]
     if not (isinstance(shares, dict) and set(shares) <= set(names)):
         raise InvalidAnswerError("illegal action", "in the probabilities")
-    if not all(map(is_duration, shares.values())):
-        raise InvalidAnswerError("invalid probabilities", "not numbers of at least 0")
-    total = math.fsum(shares.values())
+    played = [shares.get(name, 0.0) for name in names]
+    # Larger numbers could make the sum overflow.
+    is_finite = all(is_duration(share) and share <= 2 for share in played)
+    total = math.fsum(played) if is_finite else math.nan
     if not abs(total - 1) <= _SUM_TOLERANCE:
         raise InvalidAnswerError("invalid probabilities", f"the sum is {total:.6g}")
-    return Reply(
-        tuple(shares.get(name, 0.0) / total for name in names), False, cost=cost
-    )
+    return Reply(tuple(share / total for share in played), False, cost=cost)
 
 
 class AgentBot(PolicyPlayer):
@@ -143,7 +142,7 @@ class AgentBot(PolicyPlayer):
         """
         super().__init__(player, seed=seed)
         self._game, self._config, self._seed = str(game), config, seed
-        self._connection = config.connect()
+        self._connection = AgentConnection(config)
         self._session = 0
         self.description: dict[str, Any] = {}
         self.replies: list[tuple[pyspiel.State, Reply]] = []
@@ -165,20 +164,47 @@ class AgentBot(PolicyPlayer):
             seed = int(
                 np.random.SeedSequence([seed, attempt]).generate_state(1)[0] >> 1
             )
-        answer = self._connection.exchange(
-            self._message("hello", protocol=PROTOCOL, game=self._game, seed=seed)
-        )
+        answer = self._send("hello", protocol=PROTOCOL, game=self._game, seed=seed)
         if len(repr(answer)) > _MOST_TEXT:
             raise InvalidAnswerError("too long", "answer to hello")
         self.description, self._is_new = answer, False
 
-    def _message(self, kind: str, **values: Any) -> dict[str, Any]:
-        return {
-            "type": kind,
-            "session": self._session,
-            "player": self._player,
-            **values,
-        }
+    def _send(
+        self, kind: str, *, is_question: bool = True, **values: Any
+    ) -> dict[str, Any]:
+        seat = {"type": kind, "session": self._session, "player": self._player}
+        return self._connection.exchange({**seat, **values}, is_question=is_question)
+
+    def _ask(
+        self, state: pyspiel.State | None = None
+    ) -> tuple[Reply | None, list[InvalidAnswerError]]:
+        """Begin a session if necessary, and request an answer until it is valid.
+
+        Args:
+          state: The decision; None: only the session begins.
+
+        Returns:
+          The answer, if there is a valid one, and the problems of those before.
+        """
+        problems: list[InvalidAnswerError] = []
+        while len(problems) <= self._config.retries:
+            if self._is_stopped:
+                raise ValueError("the agent was stopped; make another bot")
+            try:
+                if self._is_new:
+                    self._hello(len(problems))
+                if state is None:
+                    break
+                answer = self._send("act", **decision_fields(state))
+                reply = read_reply(answer, state.legal_actions())
+                if reply.is_move and self.description.get("probabilities") is True:
+                    raise InvalidAnswerError("no probabilities", "hello announced them")
+                return reply, problems
+            except InvalidAnswerError as error:
+                problems.append(error)
+                # The next attempt is another session.
+                self._is_new = True
+        return None, problems
 
     def answer(self, state: pyspiel.State) -> Reply:
         """Request an answer, repeatedly if it is invalid.
@@ -187,58 +213,38 @@ class AgentBot(PolicyPlayer):
           ValueError: If all answers are invalid and the rule is to stop.
         """
         self.check_turn(state)
-        legal, problem = state.legal_actions(), ""
-        invalid: list[str] = []
-        for attempt in range(1 + self._config.retries):
-            if self._is_stopped:
-                raise ValueError("the agent was stopped; make another bot")
-            try:
-                if self._is_new:
-                    self._hello(attempt)
-                message = self._message("act", **decision_fields(state))
-                reply = read_reply(self._connection.exchange(message), legal)
-                if reply.is_move and self.description.get("probabilities") is True:
-                    raise InvalidAnswerError("no probabilities", "hello announced them")
-                return reply._replace(invalid=tuple(invalid))
-            except InvalidAnswerError as error:
-                invalid.append(error.kind)
-                problem = str(error)
-                # The next attempt is another session.
-                self._is_new = True
-        rule = self._config.on_invalid
+        reply, problems = self._ask(state)
+        invalid, rule = tuple(each.kind for each in problems), self._config.on_invalid
+        if reply is not None:
+            return reply._replace(invalid=invalid)
         if rule == "error":
             raise ValueError(
                 f"the agent gave {len(invalid)} invalid answers after the actions "
-                f"{state.history()}, the last one: {problem}; correct the agent, or "
-                f"choose on_invalid=uniform or on_invalid=first"
+                f"{state.history()}, the last one: {problems[-1]}; correct the agent, "
+                f"or choose on_invalid=uniform or on_invalid=first"
             )
-        count = len(legal)
+        if not self._has_warned:
+            self._has_warned = True
+            logging.getLogger(__name__).warning(
+                "player %d: an agent's answers are invalid (%s), and are replaced: %s",
+                *(self._player, ", ".join(invalid), rule),
+            )
+        count = len(state.legal_actions())
         shares = [1.0] + [0.0] * (count - 1) if rule == "first" else [1 / count] * count
-        return Reply(tuple(shares), False, tuple(invalid), True)
+        return Reply(tuple(shares), False, invalid, True)
 
     def provides_policy(self) -> bool:
         """Return whether the agent announces that it answers with probabilities."""
-        for attempt in range(1 + self._config.retries):
-            if not self._is_new:
-                break
-            try:
-                self._hello(attempt)
-            except InvalidAnswerError as error:
-                if attempt == self._config.retries:
-                    raise ValueError(
-                        f"the agent does not answer hello: {error}; run it by hand, "
-                        f"and send it a line of JSON"
-                    ) from None
+        _, problems = self._ask()
+        if len(problems) > self._config.retries:
+            raise ValueError(
+                f"the agent does not answer hello: {problems[-1]}; run it by hand, and "
+                f"send it a line of JSON"
+            )
         return self.description.get("probabilities") is True
 
     def get_policy(self, state: pyspiel.State) -> list[tuple[int, float]]:
         reply = self.answer(state)
-        if reply.is_replaced and not self._has_warned:
-            self._has_warned = True
-            logging.getLogger(__name__).warning(
-                "player %d: an agent's answers are invalid (%s), and are replaced: %s",
-                *(self._player, ", ".join(reply.invalid), self._config.on_invalid),
-            )
         self.replies.append((state.clone(), reply))
         return list(zip(state.legal_actions(), reply.probabilities, strict=True))
 
@@ -257,20 +263,11 @@ class AgentBot(PolicyPlayer):
     def _tell(self, kind: str, **values: Any) -> None:
         if not self._is_new:
             try:
-                self._connection.send(self._message(kind, **values))
-            except (InvalidAnswerError, OSError):
-                self.close()
-
-    def stop(self) -> None:
-        """End the program for good; another thread may be waiting for its answer."""
-        self._is_stopped = True
-        self.close()
+                self._send(kind, is_question=False, **values)
+            except InvalidAnswerError:
+                self._is_new = True
 
     def close(self) -> None:
-        """End the program; the next question starts it again."""
+        """End the program for good; another thread may be waiting for its answer."""
+        self._is_stopped = True
         self._connection.close()
-        self._is_new = True
-
-    def __del__(self) -> None:
-        if (connection := getattr(self, "_connection", None)) is not None:
-            connection.close()

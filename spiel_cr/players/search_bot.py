@@ -24,11 +24,11 @@ from spiel_cr.games.opening.opened import open_game
 from spiel_cr.games.simulation.rules_source import RulesSource
 from spiel_cr.games.simulation.state_source import StateSource
 from spiel_cr.games.tree.tree_builder import Game
+from spiel_cr.policies.array_queries import rules_for
 from spiel_cr.policies.beliefs.array_belief import ArrayBelief
 from spiel_cr.policies.beliefs.bot_beliefs import BotBeliefs, distribution_of
 from spiel_cr.policies.beliefs.state_posterior import StatePosterior
 from spiel_cr.policies.bot_base import PolicyPlayer
-from spiel_cr.policies.queries import rules_for
 from spiel_cr.policies.rollouts import generator_at
 from spiel_cr.resolving import update_equivalence
 from spiel_cr.resolving.clock import Clock, Statistics, check_budget

@@ -130,13 +130,19 @@ def reach_from_behaviour(decisions: Decisions, behaviour: np.ndarray) -> np.ndar
 
 
 def behaviour_from_reach(decisions: Decisions, reach: np.ndarray) -> np.ndarray:
-    """Return probabilities, float64 [S]; uniform at infosets that are never reached."""
-    owner = decisions.owner[1:]
-    total = np.bincount(owner, weights=reach[1:], minlength=len(decisions))
-    behaviour = uniform_behaviour(decisions)
-    reached = 1 + np.flatnonzero(total[owner] > 0)
-    behaviour[reached] = reach[reached] / total[owner[reached - 1]]
-    return behaviour
+    """Return probabilities in proportion to reach, float64 [S]; uniform where it is 0.
+
+    Args:
+      decisions: The player's decision points.
+      reach: Reach of each sequence, or probabilities in any scale, float [S].
+    """
+    owner, played = decisions.owner[1:], reach[1:].astype(np.float64)
+    total = np.bincount(owner, played, minlength=len(decisions))
+    silent = ~(total > 0)
+    if silent.any():
+        played[silent[owner]] = 1.0
+        total[silent] = decisions.num_actions[silent]
+    return np.append(1.0, played / total[owner])
 
 
 class TabularPolicy(openspiel_policy.TabularPolicy):
@@ -183,7 +189,7 @@ class TabularPolicy(openspiel_policy.TabularPolicy):
         """A state of each row."""
         states = dict(self._tree.impossible.states)
         for infosets in self._tree.infosets:
-            first = dict(_infoset_states(self._tree, infosets))
+            first = dict(states_at(self.game, self._tree.histories, infosets.history))
             states |= {key: first[i] for i, key in enumerate(infosets.keys)}
         return [states[key] for key in self.state_lookup]
 
@@ -318,13 +324,6 @@ def _invalid_infoset(
         return None
     good &= np.logical_and.reduceat(fine, starts)
     return int(np.argmin(good))
-
-
-def _infoset_states(
-    tree: GameTree, infosets: Infosets
-) -> Iterator[tuple[int, pyspiel.State]]:
-    """Yield each infoset's number and the state at its first history, in any order."""
-    return states_at(tree.game, tree.histories, infosets.history)
 
 
 def move_probabilities(tree: GameTree, behaviour: Sequence[np.ndarray]) -> np.ndarray:

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from spiel_cr.games.tree.tree import GameTree
+from spiel_cr.policies import conversions
 from spiel_cr.policies.best_responses import reach_of
 from spiel_cr.policies.conversions import Behaviours
 
@@ -25,6 +26,28 @@ def others_reach(tree: GameTree, player: int, other: np.ndarray) -> np.ndarray:
     )
     count = len(tree.infosets[player])
     return np.bincount(histories.infoset[player_rows], weight, minlength=count)
+
+
+def action_values(tree: GameTree, player: int, behaviours: Behaviours) -> np.ndarray:
+    """Return a player's expected utility after each of its sequences, float64 [S].
+
+    It is conditional on the infoset of the last action, and NaN if chance and the other
+    player never lead there.
+
+    Args:
+      tree: The game tree.
+      player: The player of the sequences, whose utility it is.
+      behaviours: Action probabilities of both players, float64 [S].
+    """
+    counterfactual, _ = conversions.action_values(tree, behaviours)
+    other = conversions.reach_from_behaviour(
+        tree.decisions[1 - player], behaviours[1 - player]
+    )
+    # The last number is for the empty sequence, whose owner is -1.
+    reach = np.append(others_reach(tree, player, other), 1.0)
+    reach = reach[tree.decisions[player].owner]
+    values = np.full(len(reach), np.nan)
+    return np.divide(counterfactual[player], reach, out=values, where=reach > 0)
 
 
 def probabilities(tree: GameTree, behaviours: Behaviours) -> list[np.ndarray]:

@@ -20,15 +20,10 @@ from spiel_cr.games.opening.batched_rules import BatchedRules
 from spiel_cr.games.opening.game_checks import chance_outcomes
 from spiel_cr.games.opening.identity import check_same_decisions, same_game
 from spiel_cr.policies import conversions
+from spiel_cr.policies.array_queries import member
 from spiel_cr.policies.bot_base import check_seat
 from spiel_cr.policies.conversions import SUM_TOLERANCE, StatePolicy
-from spiel_cr.policies.queries import (
-    contradiction,
-    distribution,
-    member,
-    place_of,
-    short_text,
-)
+from spiel_cr.policies.queries import contradiction, distribution, place_of, short_text
 from spiel_cr.policies.result import Result
 from spiel_cr.policies.turns import is_simultaneous, simultaneous_state
 

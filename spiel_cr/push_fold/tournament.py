@@ -177,19 +177,9 @@ def _follow(
                     row = (s * len(ends) + o) * n + p
                     entries.append((row, index[step.stacks] * n + to, chance))
                 else:
-                    fixed[s, o, p] += chance * _rest_value(rest, smaller, step, to)
+                    assert rest is not None
+                    fixed[s, o, p] += chance * rest[smaller[step.stacks], to]
     rows, columns, data = (np.array(x) for x in zip(*entries, strict=True))
     shape = (fixed.size, len(stacks) * n)
     later = scipy.sparse.coo_array((data, (rows, columns)), shape).tocsr()
     return later, fixed
-
-
-def _rest_value(
-    rest: np.ndarray | None,
-    smaller: dict[tuple[int, ...], int],
-    step: rules.Next,
-    position: int,
-) -> float:
-    """Return a player's value of the tournament of the remaining players."""
-    assert rest is not None
-    return float(rest[smaller[step.stacks], position])

@@ -223,7 +223,7 @@ def _opponent_side(
     choices = None if truncation is None else truncation.choices
     points, k = np.zeros(0, np.int32), 0
     if choices is not None:
-        chosen_at = _augmented_at(d, choices.histories)
+        chosen_at = d.root_augmented[np.searchsorted(d.roots, choices.histories)]
         points, k = np.unique(chosen_at), choices.values.shape[1]
     decisions = d.tree.infosets[1 - d.player].decisions
     count, before = decisions.num_sequences, gadget_infosets.num_sequences
@@ -310,11 +310,6 @@ def renumbered_sequences(decisions: Decisions, kept: np.ndarray) -> np.ndarray:
     sequences = 1 + np.flatnonzero(np.isin(decisions.owner[1:], kept))
     sequence[sequences] = 1 + np.arange(len(sequences), dtype=np.int32)
     return sequence
-
-
-def _augmented_at(d: Decomposition, histories: np.ndarray) -> np.ndarray:
-    """Return the augmented infosets of some roots, int32 [n]."""
-    return d.root_augmented[np.searchsorted(d.roots, histories)]
 
 
 def reach_above(

@@ -168,8 +168,9 @@ def average(state: cfr.CFRState, game: GameArrays | None = None) -> Strategies:
 
     Args:
       state: State of CFR.
-      game: The game; only needed for a rule whose averaging weights depend on the
-        infoset, such as "vad-cfr".
+      game: The game; required for a rule whose averaging weights depend on the infoset,
+        such as "vad-cfr". With a game, probabilities are normalised at each infoset,
+        which changes the averages of other rules by rounding errors only.
 
     Raises:
       ValueError: If the game is needed.

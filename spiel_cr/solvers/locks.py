@@ -17,10 +17,11 @@ from spiel_cr.games.public_tree.game import PublicTreeGame
 from spiel_cr.games.sequence_form.layout import SequenceForm
 from spiel_cr.games.sequence_form.locking import locked
 from spiel_cr.games.tree.tree import GameTree
+from spiel_cr.policies.array_queries import member
 from spiel_cr.policies.form_policy import FormPolicy
 from spiel_cr.policies.policy_adapters import as_policy
 from spiel_cr.policies.public_node_names import action_names, find_actions, names_at
-from spiel_cr.policies.queries import member, query_player
+from spiel_cr.policies.queries import query_player
 from spiel_cr.policies.result import Result, SolvedForm
 from spiel_cr.solvers.policy_files import load_policy
 from spiel_cr.solvers.representation import PUBLIC_TREE, TREE

@@ -19,7 +19,7 @@ from spiel_cr.solvers.cfr.cfr_config import CFRConfig
 # Number of settings that are iterated together; more of them do not fit in the cache.
 _BATCH = 16
 # Smaller values of NashConv count as this one; they are rounding errors.
-_LEAST = 1e-12
+LEAST = 1e-12
 
 Ranges = Mapping[str, tuple[float, float]]
 
@@ -81,13 +81,19 @@ def _numbers(config: CFRConfig) -> dict[str, float]:
     numbers.
     """
     rule, numbers = config.rule, {"gamma": config.gamma}
-    if rule.weighs_infosets or config.weights is not None:
+    averages_itself = rule.weighs_infosets or config.weights is not None
+    if averages_itself:
         numbers = {}
     if rule.custom is None:
         names = ("alpha", "beta", "exploration", *("prediction",) * rule.predictive)
         return {**{name: getattr(rule, name) for name in names}, **numbers}
     for function in (rule.custom.update, rule.custom.averaging):
         for parameter in _keywords(function):
+            if parameter.name == "gamma" and not averages_itself:
+                raise ValueError(
+                    f"algorithm={config.name!r}: the keyword gamma of the rule has the "
+                    f"name of the averaging exponent; rename it"
+                )
             numbers[parameter.name] = parameter.default
     return numbers
 
@@ -193,7 +199,7 @@ def nash_convs(
 
 def geometric_mean(nash_convs: np.ndarray) -> np.ndarray:
     """Return geometric means over the last axis; rounding errors count as 1e-12."""
-    return np.exp(np.log(np.maximum(nash_convs, _LEAST)).mean(axis=-1))
+    return np.exp(np.log(np.maximum(nash_convs, LEAST)).mean(axis=-1))
 
 
 def cross_validate(nash_convs: np.ndarray, folds: int) -> list[Fold]:
@@ -209,7 +215,7 @@ def cross_validate(nash_convs: np.ndarray, folds: int) -> list[Fold]:
     for fold in range(folds):
         chosen = int(geometric_mean(nash_convs[:, fold_of != fold]).argmin())
         held_out = np.flatnonzero(fold_of == fold)
-        floored = np.maximum(nash_convs[:, held_out], _LEAST)
+        floored = np.maximum(nash_convs[:, held_out], LEAST)
         ranks = 1 + (floored < floored[chosen]).sum(axis=0)
         results.append(Fold(held_out.tolist(), chosen, ranks.tolist()))
     return results

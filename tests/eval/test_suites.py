@@ -35,7 +35,7 @@ def test_games_of_the_suites():
         loaded = {str(pyspiel.load_game(row.game)) for row in suite.games}
         assert len(loaded) == len(suite.games)
         for row in suite.games:
-            assert row.low <= row.high and row.prover
+            assert row.low <= row.high and row.source
         for name in suite.algorithms:
             registry.find(name)
 
@@ -79,6 +79,23 @@ def test_standings_of_records():
     expected = math.sqrt(1e-12 / 0.05 * 0.08 / 0.02)
     assert suites.auto_ratio(rows) == pytest.approx(expected)
     assert suites.auto_ratio(suites.standings(tiny(), [])) is None
+
+
+def test_summaries_of_rules():
+    """Ties share a rank, and only rules that ran on all games have one."""
+    records = [
+        _record("kuhn_poker", "cfr", (20, 1e-15)),
+        _record("kuhn_poker", "cfr+", (20, 0.0)),
+        _record("kuhn_poker", "dcfr", (20, 0.0)),
+        _record("matrix_mp", "cfr", (20, 0.04)),
+        _record("matrix_mp", "cfr+", (20, 0.01)),
+        _record("matrix_mp", "auto", (20, 0.0)),
+    ]
+    suite = tiny(algorithms=("auto", "cfr", "cfr+", "dcfr"))
+    plus, plain = suites.summaries(suite, suites.standings(suite, records))
+    assert plus[:3] == ("cfr+", 2, 1.0) and plain[:3] == ("cfr", 1, 1.5)
+    assert plus.mean == pytest.approx(1e-7) and plain.mean == pytest.approx(2e-7)
+    assert suites.summaries(suite, suites.standings(suite, [])) == []
 
 
 def test_small_suite(tmp_path, monkeypatch, capsys):
@@ -147,6 +164,7 @@ def _limited(game, result):
         (["--suite", "large", "--iterations", "3"], "leave --iterations out"),
         (["--suite", "large", "--algorithms", "cfr"], "leave --algorithms out"),
         (["--suite", "large", "--figure", "x.pdf"], "leave --figure out"),
+        (["--suite", "large", "--unit", "mbb"], "leave --unit out"),
     ],
 )
 def test_options_that_a_suite_has(words, message, capsys):

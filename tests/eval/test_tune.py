@@ -72,6 +72,17 @@ def test_numbers_of_an_own_rule():
     assert [*tuning.read_ranges("gamma=0..2;rate=1..2", plain)] == ["gamma", "rate"]
 
 
+def test_a_keyword_with_the_name_of_the_exponent_is_an_error():
+    def rule(regrets, gains, uniform, iteration, *, gamma=1.0):
+        return hedge(regrets, gains, uniform, iteration, rate=gamma)
+
+    config = CFRConfig("mine", Rule(custom=CustomRule(rule)), gamma=1.0)
+    with pytest.raises(ValueError, match="keyword gamma.*rename it"):
+        tuning.read_ranges("gamma=0..2", config)
+    own = find(CustomRule(rule, averaging=powers)).config
+    assert [*tuning.read_ranges("gamma=0..2", own)] == ["gamma"]
+
+
 def test_numbers_that_are_not_tuned_keep_their_defaults():
     config = CFRConfig("mine", Rule(custom=CustomRule(hedge)), gamma=1.0)
     changed = tuning.with_numbers(config, {"gamma": 2.0})

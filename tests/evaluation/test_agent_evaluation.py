@@ -2,13 +2,16 @@
 
 import json
 import os
+import runpy
 import signal
 import subprocess
 import sys
 import time
 
+import jax
 import numpy as np
 import pytest
+from flax import linen
 
 import spiel_cr
 from spiel_cr.evaluation.agents import evaluate_agent
@@ -98,10 +101,44 @@ def test_the_agent_with_rules():
         assert bot.step(state) == moves[1]
 
 
+def test_the_language_model():
+    """Its LSTM layer against flax, and its sentence about the cards."""
+    names = runpy.run_path(str(agents.FOLDER / "language_model.py"))
+    random = np.random.default_rng(0)
+    inputs = random.normal(size=(5, 3)).astype(np.float32)
+    kernel, recurrent = random.normal(size=(3, 8)), random.normal(size=(2, 8))
+    bias = random.normal(size=8)
+    cell = linen.OptimizedLSTMCell(2)
+    gates = dict.fromkeys("ifgo")
+    parameters = {
+        **{f"i{k}": {"kernel": v} for k, v in zip(gates, _split(kernel), strict=True)},
+        **{
+            f"h{k}": {"kernel": v, "bias": b}
+            for k, v, b in zip(gates, _split(recurrent), _split(bias), strict=True)
+        },
+    }
+    carry = cell.initialize_carry(jax.random.key(0), (3,))
+    for given, found in zip(
+        inputs, names["_lstm"](inputs, kernel, recurrent, bias), strict=True
+    ):
+        carry, expected = cell.apply({"params": parameters}, carry, given)
+        np.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-6)
+    state = spiel_cr.load_game("leduc_poker").new_initial_state()
+    for action in (0, 3, 1, 1, 4):
+        state.apply_action(action)
+    text = names["prompt"](state.information_state_string(0))
+    assert text == "I have a jack and see a king, so I "
+
+
+def _split(array):
+    return np.split(array.astype(np.float32), 4, axis=-1)
+
+
 def test_crashes_are_counted():
     agent = example("crashing.py", retries=1)
     result = evaluate_agent("kuhn_poker", agent, queries=240)
     assert result.invalid["ended"] >= 10
+    assert result.report()["invalid"] == result.invalid
     exact = spiel_cr.nash_conv("kuhn_poker", noisy_policy("kuhn_poker", 0))
     # Two crashes in a row, one in 100 answers, are replaced by uniform play.
     assert result.replaced <= 12

@@ -11,13 +11,14 @@ from spiel_cr.evaluation import aivat
 from spiel_cr.evaluation.aivat import RolloutValues, TreeValues, baseline
 from spiel_cr.evaluation.referee import Match
 from spiel_cr.games.histories import TERMINAL
+from spiel_cr.policies.array_queries import rules_for
 from spiel_cr.policies.conversions import (
     history_values,
     move_probabilities,
     tabular_policy,
     uniform_behaviour,
 )
-from spiel_cr.policies.queries import query, rules_for
+from spiel_cr.policies.queries import query
 from tests.support.commands import refused, report, told
 from tests.support.games import compiled
 

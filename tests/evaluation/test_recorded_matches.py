@@ -1,5 +1,6 @@
 """Recorded matches: AIVAT after the fact, and the costs of decisions."""
 
+import collections
 import json
 
 import numpy as np
@@ -34,7 +35,7 @@ def test_aivat_after_the_fact_is_that_of_play_matches(known, tmp_path, monkeypat
     played = spiel_cr.play_matches(tree, players, 40, aivat=reference, seed=4)
     path = tmp_path / "trajectories.jsonl"
     path.write_text("\n".join(lines) + "\n")
-    matches = read_matches(path)
+    matches, _ = read_matches(path)
     assert len(matches) == 40
     for swapped in (0, 1):
         policies = None
@@ -76,7 +77,7 @@ def test_own_logs_hold_the_same_matches(tmp_path):
     play_tournament("kuhn_poker", bots, 20, tmp_path, aivat="lp")
     lines = (tmp_path / "matches.jsonl").read_text().splitlines()
     records = [json.loads(line) for line in lines]
-    matches = read_matches(tmp_path / "matches.jsonl")
+    matches, _ = read_matches(tmp_path / "matches.jsonl")
     for swapped in (False, True):
         chosen = [n for n, record in enumerate(records) if record["swapped"] == swapped]
         result = review_matches(
@@ -87,6 +88,35 @@ def test_own_logs_hold_the_same_matches(tmp_path):
         )
         expected = [records[n]["aivat"] for n in chosen]
         assert result.estimates == pytest.approx(expected, abs=1e-12)
+
+
+def test_matches_of_a_bot_in_both_seats(tmp_path):
+    """Each deal of Kuhn poker in both seats, so that its result is a mean of both."""
+    from spiel_cr.eval.tournaments.tournament import play_tournament
+
+    bots = ["cfr+(iterations=3)", "uniform", "always_first"]
+    play_tournament("kuhn_poker", bots[:2], 20, tmp_path, aivat="lp")
+    path = tmp_path / "matches.jsonl"
+    records = [json.loads(line) for line in path.read_text().splitlines()]
+    for bot, sign in zip(bots[:2], (1, -1), strict=True):
+        matches, seats = read_matches(path, bot)
+        assert seats == [record["players"].index(bot) for record in records]
+        result = review_matches("kuhn_poker", matches, "lp", seats=seats)
+        expected = [r["returns"][int(r["swapped"])] for r in records]
+        assert result.returns == pytest.approx(sign * np.array(expected))
+        moves = collections.Counter()
+        for actions, seat in zip(matches, seats, strict=True):
+            state = pyspiel.load_game("kuhn_poker").new_initial_state()
+            for action in actions:
+                if state.current_player() == seat:
+                    key = state.information_state_string()
+                    moves[seat, key, state.action_to_string(action)] += 1
+                state.apply_action(action)
+        assert result.habits or bot != "uniform"
+        for habit in result.habits:
+            assert moves[habit[:3]] == habit.times
+    with pytest.raises(ValueError, match="no matches of bot='always_first'"):
+        read_matches(path, bots[2])
 
 
 def test_habits_of_kuhn_poker():

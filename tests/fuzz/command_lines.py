@@ -91,6 +91,7 @@ _ALWAYS: dict[str, dict[str, str]] = {
 # Options that need others, or exclude them (None): of a command, or of all.
 _NEEDS: dict[tuple[str, str], dict[str, str | None]] = {
     ("review", "--open"): {"--game": "kuhn_poker"},
+    ("review", "--bot"): {"--game": "kuhn_poker", "--open": "matches.jsonl"},
     ("solve", "--plot"): {"--eval-every": "1", "--form": None},
     ("spot", "--plot"): {"--eval-every": "1"},
     ("solve", "--lock"): {
@@ -330,7 +331,9 @@ def _make_policies(folder: pathlib.Path) -> None:
     np.savez(folder / "pickled.npz", allow_pickle=True, a=pickled)
     whole = (folder / "kuhn.npz").read_bytes()
     (folder / "truncated.npz").write_bytes(whole[: len(whole) // 2])
-    (folder / "matches.jsonl").write_text('{"actions": [0, 1, 1, 1]}\n')
+    (folder / "matches.jsonl").write_text(
+        '{"players": ["a", "b"], "actions": [0, 1, 1, 1]}\n'
+    )
     for name in ("file", "text.npz"):
         (folder / name).write_text("some text\n")
     (folder / "empty.npz").write_bytes(b"")

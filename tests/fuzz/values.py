@@ -426,7 +426,7 @@ _VALUES: dict[tuple[str, str], Values] = {
     # Of public nodes, which the policies here have not.
     (_ANY, "--node"): Values(("check",), ["check", "Bet", "0 1"]),
     (_ANY, "--board"): Values(("5c 9d",), ["5c 9d", "x"]),
-    ("show", "--plot"): Values(("x.png",), ["x.png", "y.svg"]),
+    ("show", "--plot"): Values(("x.png", "y.svg"), ["x.txt", *_NOT_FILE]),
     (_ANY, "--patience"): _number("600", "0"),
     (_ANY, "--queries"): _whole("20", "0 -1"),
     (_ANY, "--cost-limit"): _number("1", "0"),
@@ -490,6 +490,7 @@ _VALUES: dict[tuple[str, str], Values] = {
         [*_lines("5  five%  101%"), Bad("5%,x", shown=("5% x",)), *_NO_WORD],
     ),
     ("review", "--open"): Values(("matches.jsonl",), ["folder", "file", "missing.x"]),
+    ("review", "--bot"): Values(("a", "b"), ["c", "a;b"]),
     ("review", "--reference"): Values(
         ("uniform", "cfr+(iterations=2)"), ["nonsense", "missing.npz", "text.npz"]
     ),

@@ -14,11 +14,12 @@ from spiel_cr.games.histories import moves_along
 from spiel_cr.games.phantom.game import phantom_game
 from spiel_cr.players import load_bot, search_bot
 from spiel_cr.players.search_bot import SearchBot, SearchBotConfig
+from spiel_cr.policies.array_queries import rules_for
 from spiel_cr.policies.beliefs.array_belief import ArrayBelief
 from spiel_cr.policies.best_responses import value_bounds
 from spiel_cr.policies.conversions import tabular_policy
 from spiel_cr.policies.form_policy import FormPolicy
-from spiel_cr.policies.queries import query, rules_for
+from spiel_cr.policies.queries import query
 from spiel_cr.resolving import clock
 from spiel_cr.resolving.leaves import rollout_values
 from spiel_cr.resolving.leaves.rollout_values import Rollouts

@@ -76,7 +76,7 @@ def test_values_of_the_sequence_form(kind, dtype, locks, nodes, monkeypatch):
         assert result.nash_conv_with_locks() < result.nash_conv() - 1e-3
     policy = result.average_policy()
     boards = NodeValues(policy, result.form)
-    monkeypatch.setattr(board_values, "is_installed", lambda: False)
+    monkeypatch.setattr(board_values, "is_available", lambda: False)
     reference = NodeValues(policy, plain)
     for node in nodes:
         found, expected = boards.at(node), reference.at(node)

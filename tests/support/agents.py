@@ -39,6 +39,7 @@ BAD = {
     "negative probability": '{"probabilities": {"0": 1.5, "1": -0.5}}',
     "not a number": '{"probabilities": {"0": NaN, "1": 1}}',
     "infinite": '{"probabilities": {"0": Infinity}}',
+    "sum too large": '{"probabilities": {"0": 1.7e308, "1": 1.7e308}}',
     "illegal in probabilities": '{"probabilities": {"0": 0.5, "9": 0.5}}',
     "text in probabilities": '{"probabilities": {"0": "1"}}',
     "negative cost": '{"action": 0, "cost": -1}',

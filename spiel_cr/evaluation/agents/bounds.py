@@ -22,7 +22,7 @@ from scipy import sparse
 
 from spiel_cr.games.tree.tree import GameTree
 from spiel_cr.policies.best_responses import best_values
-from spiel_cr.policies.conversions import reach_from_behaviour
+from spiel_cr.policies.conversions import move_probabilities, reach_from_behaviour
 
 # Number of folds of the cross-validation, which is the least number of answers for a
 # complete set of bounds.
@@ -112,16 +112,14 @@ class AgentResponder:
         Both players act for or against the responder, with open cards.
         """
         histories = self._tree.histories
-        ratio = np.ones((len(histories), 1))
-        drawn = 1 + np.flatnonzero(histories.player[histories.parent[1:]] < 0)
-        above = histories.parent[drawn]
-        ratio[drawn, 0] = histories.chance[drawn] / histories.chance[above]
+        certain = [np.ones(d.num_sequences) for d in self._tree.decisions]
+        ratio = np.append(1.0, move_probabilities(self._tree, certain))[:, None]
         utility = (1 - 2 * self._player) * histories.utility[:, None]
         low, high = (
-            _backwards(self._tree, utility, ratio, histories.player >= 0, extreme)
+            _backwards(self._tree, utility, ratio, histories.player >= 0, extreme)[:, 0]
             for extreme in (np.minimum, np.maximum)
         )
-        return low[:, 0], high[:, 0]
+        return low, high
 
     def best_values(self, behaviour: np.ndarray) -> np.ndarray:
         """Return upper bounds of best-response values, float64 [R].
@@ -137,18 +135,14 @@ class AgentResponder:
     def responses(self, behaviour: np.ndarray) -> np.ndarray:
         """Return best responses in sequence form, 0 or 1, float64 [S, R]."""
         total = self._complete @ reach_from_behaviour(self._agent, behaviour)
-        best_values(self._decisions, total)
-        reach = np.ones_like(total)
-        for infosets, sequences in self._decisions.downwards():
-            counts = self._decisions.num_actions[infosets]
-            begin = np.cumsum(counts) - counts
-            values, owner = total[sequences], np.repeat(np.arange(len(counts)), counts)
-            best = values == np.maximum.reduceat(values, begin)[owner]
-            # Of equally good actions, the first one is played.
-            before = np.cumsum(best, axis=0) - best
-            first = best & (before == before[begin][owner])
-            reach[sequences] = first * reach[self._decisions.parent[infosets][owner]]
-        return reach
+        best = best_values(self._decisions, total)[self._decisions.owner[1:]]
+        # Of equally good actions, the first one is played.
+        count = len(best)
+        places = np.where(total[1:] == best, np.arange(count)[:, None], count)
+        first = np.minimum.reduceat(places, self._decisions.first_sequence - 1)
+        behaviour = np.ones(total.shape)
+        behaviour[1:] = places == first[self._decisions.owner[1:]]
+        return reach_from_behaviour(self._decisions, behaviour)
 
     def values(self, reach: np.ndarray, behaviour: np.ndarray) -> np.ndarray:
         """Return lower bounds of the values of responses, float64 [R].

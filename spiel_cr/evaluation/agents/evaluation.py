@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple, cast
 
 import numpy as np
-from open_spiel.python.policy import UniformRandomPolicy
+from open_spiel.python.policy import Policy, UniformRandomPolicy
 
 from spiel_cr.common import atomic
 from spiel_cr.common.checks import check_integer, check_number, check_seed
@@ -32,7 +32,8 @@ from spiel_cr.games.tree.tree import GameTree
 from spiel_cr.games.tree.tree_builder import Game
 from spiel_cr.players.player_strings import read_string
 from spiel_cr.policies.behaviour_files import form_policy
-from spiel_cr.policies.conversions import behaviour_from_reach, uniform_behaviour
+from spiel_cr.policies.best_responses import best_response
+from spiel_cr.policies.conversions import reach_from_behaviour, uniform_behaviour
 from spiel_cr.solvers.solve import solve
 
 # Share of the budget for sessions of hands: one for the memory test, and one for
@@ -101,10 +102,7 @@ class AgentEvaluation:
     @property
     def bounds(self) -> ValueBounds:
         """Bounds of the sum of the responders' values: of NashConv, if both respond."""
-        total = self.seats[0].bounds
-        for seat in self.seats[1:]:
-            total = total.plus(seat.bounds)
-        return total
+        return functools.reduce(ValueBounds.plus, (s.bounds for s in self.seats))
 
     @property
     def interval(self) -> tuple[float, float]:
@@ -207,7 +205,10 @@ def evaluate_agent(
         *parts,
         descriptions=tuple(described.values()),
         queries=len(replies),
-        invalid=collections.Counter(kind for r in replies for kind in r["invalid"]),
+        # `dataclasses.asdict` does not copy a counter.
+        invalid=dict(
+            collections.Counter(kind for r in replies for kind in r["invalid"])
+        ),
         replaced=sum(reply["is_replaced"] for reply in replies),
         rule=config.on_invalid,
         cost=oracle.cost,
@@ -221,36 +222,32 @@ def _evaluate(
     """Query the agent; return seats, answers at each infoset, and the memory test."""
     tree, has_probabilities = oracle.tree, oracle.gives_probabilities()
     infosets = _by_importance(tree, players)
-    most, count = int(budget * (1 - 2 * _SESSIONS)), 1
-    if not has_probabilities:
-        count = max(FOLDS, most // max(len(infosets), 1))
+    most = int(budget * (1 - 2 * _SESSIONS))
+    count = 1 if has_probabilities else max(FOLDS, most // max(len(infosets), 1))
     tasks = [
         AgentTask(ANSWER, *place, number)
         for place in infosets[: most // count]
         for number in range(count)
     ]
-    records = oracle.run(tasks, oracle.ask, "answers")
+    records = oracle.run(tasks)
     answers = {1 - p: _answers(tree, 1 - p, count, records) for p in players}
+
+    def sessions(kind: str, player: int, opponent: Policy) -> list[Record]:
+        """Play as many sessions of hands as a share of the budget allows."""
+        levels = 1 + int(tree.decisions[player].levels().max(initial=0))
+        share = int(_SESSIONS * (budget // len(players)))
+        numbers = range(share // (agent_queries.HANDS * levels))
+        return oracle.run([AgentTask(kind, player, 0, n) for n in numbers], opponent)
+
     tables, matches = [], {}
-    uniform = UniformRandomPolicy(tree.game)
-    sessions = {
-        player: _sessions(tree, player, budget // len(players)) for player in answers
-    }
     for player, (shares, queried) in answers.items():
-        plan = [AgentTask(RANDOM, player, 0, n) for n in range(sessions[player])]
-        play = functools.partial(oracle.play, uniform)
-        later = oracle.run(plan, play, "memory test")
+        later = sessions(RANDOM, player, UniformRandomPolicy(tree.game))
         tables += _tables(tree, player, shares, queried, later)
     memory = memory_test(tables, exact=has_probabilities, seed=seed)
     if memory.has_memory:
         for player in players:
-            response = _response(tree, player, *answers[1 - player])
-            play = functools.partial(oracle.play, response)
-            plan = [
-                AgentTask(RESPONSE, 1 - player, 0, n)
-                for n in range(sessions[1 - player])
-            ]
-            matches[player] = _mean(tree, oracle.run(plan, play, "matches"))
+            response = _response(tree, player, answers[1 - player][0])
+            matches[player] = _mean(tree, sessions(RESPONSE, 1 - player, response))
     values: tuple[float | None, ...] = (None, None)
     if sum(map(len, tree.infosets)) <= _MOST_INFOSETS:
         offset = payoff_offset(tree.game)
@@ -315,12 +312,6 @@ def _answers(
     return shares, queried
 
 
-def _sessions(tree: GameTree, player: int, budget: int) -> int:
-    """Return the number of sessions that a share of a budget allows."""
-    decisions = 1 + int(tree.decisions[player].levels().max(initial=0))
-    return int(_SESSIONS * budget) // (agent_queries.HANDS * decisions)
-
-
 def _tables(
     tree: GameTree,
     player: int,
@@ -339,14 +330,11 @@ def _tables(
     ]
 
 
-def _response(
-    tree: GameTree, player: int, shares: np.ndarray, queried: np.ndarray
-) -> Any:
+def _response(tree: GameTree, player: int, shares: np.ndarray) -> Any:
     """Return the policy of a best response to the frequencies of all answers."""
     mean = shares.mean(axis=0)
-    responder = AgentResponder(tree, player, np.ones_like(queried))
-    reach = responder.responses(mean[:, None])[:, 0]
-    response = behaviour_from_reach(tree.decisions[player], reach)
+    reach = reach_from_behaviour(tree.decisions[1 - player], mean)
+    response = best_response(tree.sequence_form, player, reach)
     return form_policy(tree, in_player_order(player, response, mean))
 
 

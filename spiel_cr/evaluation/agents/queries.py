@@ -1,8 +1,9 @@
 """Queries of an agent, by several workers, with a log from which they resume."""
 
+import collections
 import concurrent.futures
-import queue
-from collections.abc import Callable, Sequence
+import threading
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -71,9 +72,8 @@ class AgentQueries:
         self.tree, self.log = tree, log
         self._seed, self._cost_limit = seed, cost_limit
         self._bots = [AgentBot(tree.game, 0, config) for _ in range(workers)]
-        self._idle: queue.SimpleQueue[AgentBot] = queue.SimpleQueue()
-        for bot in self._bots:
-            self._idle.put(bot)
+        self._idle = collections.deque(self._bots)
+        self._lock = threading.Lock()
         self.cost = sum(map(_cost, log.records.values()))
 
     def gives_probabilities(self) -> bool:
@@ -94,72 +94,63 @@ class AgentQueries:
         return announced
 
     def run(
-        self,
-        tasks: Sequence[AgentTask],
-        perform: Callable[..., list[float]],
-        label: str,
+        self, tasks: Sequence[AgentTask], opponent: Policy | None = None
     ) -> list[Record]:
         """Perform the tasks that have no record, until the cost limit is reached.
 
         Args:
           tasks: The tasks, in order.
-          perform: Function of a bot and a task that returns the opponent's returns.
-          label: Text of the progress bar.
+          opponent: Policy of the opponent in sessions of hands; None: the tasks are
+            queries at single infosets.
 
         Returns:
           The records of the tasks, in order.
         """
-        waiting = [task for task in tasks if task not in self.log.records][::-1]
-        pending: set[concurrent.futures.Future[Record]] = set()
-        bar = progress_bar(total=len(waiting), desc=label)
+        waiting = [task for task in tasks if task not in self.log.records]
+        bar = progress_bar(
+            total=len(waiting), desc="queries" if opponent is None else "sessions"
+        )
         with bar, concurrent.futures.ThreadPoolExecutor(len(self._bots)) as pool:
             try:
-                while waiting and self.cost < self._cost_limit or pending:
-                    while (
-                        waiting
-                        and len(pending) < len(self._bots)
-                        and self.cost < self._cost_limit
-                    ):
-                        task = waiting.pop()
-                        pending.add(pool.submit(self._perform, perform, task))
-                    done, pending = concurrent.futures.wait(
-                        pending, return_when=concurrent.futures.FIRST_COMPLETED
-                    )
-                    for record in (future.result() for future in done):
-                        self.log.add(record)
-                        self.cost += _cost(record)
-                        bar.update(1)
+                answers = [pool.submit(self._perform, t, opponent) for t in waiting]
+                for answer in concurrent.futures.as_completed(answers):
+                    answer.result()
+                    bar.update(1)
             except BaseException:
-                # Workers stop waiting for answers.
+                # Workers stop waiting for answers, and send no further queries.
                 self.close()
                 raise
         return [self.log.records[task] for task in tasks if task in self.log.records]
 
-    def _perform(self, perform: Callable[..., list[float]], task: AgentTask) -> Record:
-        bot = self._idle.get()
+    def _perform(self, task: AgentTask, opponent: Policy | None) -> None:
+        """Add the record of a task to the log, unless the cost limit is reached."""
+        if self.cost >= self._cost_limit:
+            return
+        bot = self._idle.pop()
         try:
             bot.begin(int(self._random(task).integers(2**31)), task.player)
-            returns = perform(bot, task)
+            returns = []
+            if opponent is None:
+                history = self.tree.infosets[task.player].history[task.infoset]
+                bot.get_policy(self.tree.state_at(int(history)))
+            else:
+                returns = self._play(opponent, bot, task)
             replies = [
                 {"infoset": self.tree.infoset_of(state)[1], **reply._asdict()}
                 for state, reply in bot.replies
             ]
             record = {**task._asdict(), "replies": replies, "returns": returns}
-            return {**record, "agent": bot.description}
+            with self._lock:
+                self.log.add({**record, "agent": bot.description})
+                self.cost += _cost(record)
         finally:
-            self._idle.put(bot)
+            self._idle.append(bot)
 
     def _random(self, task: AgentTask, *stream: int) -> np.random.Generator:
         key = KINDS.index(task.kind), *task[1:], *stream
         return np.random.default_rng((self._seed, *key))
 
-    def ask(self, bot: AgentBot, task: AgentTask) -> list[float]:
-        """Query the agent at an infoset, in a new session."""
-        history = self.tree.infosets[task.player].history[task.infoset]
-        bot.get_policy(self.tree.state_at(int(history)))
-        return []
-
-    def play(self, opponent: Policy, bot: AgentBot, task: AgentTask) -> list[float]:
+    def _play(self, opponent: Policy, bot: AgentBot, task: AgentTask) -> list[float]:
         """Play a session of hands; return the opponent's return of each.
 
         The replies of the first hand are not kept, because no hand is before it.
@@ -176,7 +167,7 @@ class AgentQueries:
     def close(self) -> None:
         """End all programs of the agent."""
         for bot in self._bots:
-            bot.stop()
+            bot.close()
 
 
 def _cost(record: Record) -> float:

@@ -28,8 +28,8 @@ from spiel_cr.evaluation.responses.ismcts_kernel import (
     SearchTree,
 )
 from spiel_cr.games.tree.tree import GameTree, Infosets
-from spiel_cr.policies.beliefs import tree_posterior
-from spiel_cr.policies.conversions import uniform_behaviour
+from spiel_cr.policies.conversions import reach_from_behaviour, uniform_behaviour
+from spiel_cr.policies.infoset_reach import others_reach
 
 # Smallest number of rounds of the simulations of few roots, because the results of a
 # round guide only later rounds.
@@ -92,7 +92,8 @@ def search_response(
     arrays = jax.device_put(arrays)
     prior = uniform_prior(arrays)
     table = empty_table(arrays)
-    reached = tree_posterior.reached(tree, player, other_behaviour)
+    other_reach = reach_from_behaviour(tree.decisions[1 - player], other_behaviour)
+    reached = others_reach(tree, player, other_reach) > 0
     decisions = infosets.decisions
     levels, parent = decisions.levels(), decisions.parent
     chosen = np.zeros(decisions.num_sequences, bool)

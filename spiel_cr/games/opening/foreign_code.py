@@ -126,7 +126,8 @@ def _raised(
     inner = next(each for each in reversed(frames) if _is_foreign(each[0]))
     file, line = inner[0].f_code.co_filename, inner[1]
     cause = f"{type(error).__name__}: {error}".rstrip(": ")
-    state = next(_locals(frame, pyspiel.State), None)
+    values = frame.f_locals.values()
+    state = next((each for each in values if isinstance(each, pyspiel.State)), None)
     kind = InvalidGameError if is_game else InvalidPolicyError
     return kind(
         f"{_place(state, frame)}{_called(frame)} raised {one_line(cause)} ({file}, "
@@ -155,11 +156,6 @@ def is_foreign_game(game: object) -> bool:
     """Return whether a game is an object of a user's class."""
     package = type(game).__module__.partition(".")[0]
     return isinstance(game, pyspiel.Game) and package not in (*_FRAMEWORK, "pyspiel")
-
-
-def _locals(frame: FrameType, kind: type) -> Iterator[Any]:
-    """Yield the local variables of a frame that are of a type."""
-    yield from (each for each in frame.f_locals.values() if isinstance(each, kind))
 
 
 def _games(frames: Iterator[FrameType]) -> Iterator[pyspiel.Game]:

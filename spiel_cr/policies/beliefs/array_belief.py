@@ -19,8 +19,8 @@ from spiel_cr.common import draws
 from spiel_cr.games.histories import TERMINAL
 from spiel_cr.games.opening.batched_rules import BatchedRules, CheckedRules
 from spiel_cr.games.simulation.observations import Stage, continues
+from spiel_cr.policies.array_queries import row_probabilities
 from spiel_cr.policies.beliefs.particles import Belief
-from spiel_cr.policies.queries import row_probabilities
 
 
 class ArrayBelief:

@@ -41,20 +41,6 @@ def weights(tree: GameTree, player: int, other_behaviour: np.ndarray) -> np.ndar
     return histories.chance * reach[histories.sequence[1 - player]]
 
 
-def reached(tree: GameTree, player: int, other_behaviour: np.ndarray) -> np.ndarray:
-    """Return the responder's infosets that the others can reach, bool [I].
-
-    An infoset counts if chance and the opponent lead to it with positive probability.
-    """
-    decides = np.flatnonzero(tree.histories.player == player)
-    total = np.bincount(
-        tree.histories.infoset[decides],
-        weights=weights(tree, player, other_behaviour)[decides],
-        minlength=len(tree.infosets[player]),
-    )
-    return total > 0
-
-
 def beliefs(tree: GameTree, player: int, other_behaviour: np.ndarray) -> np.ndarray:
     """Return the responder's exact posterior over histories.
 

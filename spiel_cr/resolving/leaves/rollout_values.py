@@ -21,8 +21,8 @@ from spiel_cr.common.checks import check_iterations
 from spiel_cr.games.opening import game_checks
 from spiel_cr.games.opening.batched_rules import BatchedRules
 from spiel_cr.games.tree.tree import GameTree
+from spiel_cr.policies.array_queries import LineQueries
 from spiel_cr.policies.leaf_values import AnyGame, HistoryValues
-from spiel_cr.policies.queries import LineQueries
 from spiel_cr.policies.rollouts import rollout_mean, rollout_means
 from spiel_cr.resolving.clock import Cost
 

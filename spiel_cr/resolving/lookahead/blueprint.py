@@ -15,7 +15,7 @@ from spiel_cr.common.errors import GameTooLargeError, ImperfectRecallError
 from spiel_cr.games.histories import CHANCE, TERMINAL
 from spiel_cr.games.opening import batched_rules
 from spiel_cr.games.simulation.labelled import LabelledSimulator, Nodes
-from spiel_cr.policies.queries import answers_rows, row_probabilities
+from spiel_cr.policies.array_queries import answers_rows, row_probabilities
 from spiel_cr.solvers.deep.network_policy import DeepPolicy
 from spiel_cr.solvers.policy_files import check_policy_file, load_policy
 from spiel_cr.solvers.representation import GameOptions

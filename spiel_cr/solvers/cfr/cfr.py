@@ -302,11 +302,8 @@ def _quick_run(how: Compile) -> Any:
 
 def compilations() -> int:
     """Return how many functions were compiled for full-width solvers so far."""
-    return sum(run._cache_size() for run in {*_all_runs(), on_device})
-
-
-def _all_runs() -> set[Any]:
-    return {_run, _run_in_place(), _quick_run("fast"), _quick_run("once")}
+    runs = {_run, _run_in_place(), _quick_run("fast"), _quick_run("once"), on_device}
+    return sum(run._cache_size() for run in runs)
 
 
 def compile_for(

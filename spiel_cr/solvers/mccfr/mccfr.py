@@ -253,22 +253,12 @@ def _by_position(state: PlayerState) -> jax.Array:
     return jnp.concatenate([jnp.ones(1, state.reach.dtype), *blocks])
 
 
-def _visited_step(
-    problem: visited.VisitedProblem,
-    state: visited.VisitedState,
-    *,
-    depths: int,
-    config: MCCFRConfig,
-) -> visited.VisitedState:
-    return visited.step(problem, state, depths=depths, config=config)
-
-
 # Keyed by the result of `choice.visits_only`; if True, `depths` is the number of
 # depths.
 _static = ("depths", "config")
 _runs = {
     False: jitted_loop(step, static=_static),
-    True: jitted_loop(_visited_step, static=_static, fused=True, in_place=True),
+    True: jitted_loop(visited.step, static=_static, fused=True, in_place=True),
 }
 
 

@@ -20,7 +20,6 @@ from spiel_cr.games.phantom.phantom_rules import (
 )
 from spiel_cr.games.phantom.sides import walk_side
 from spiel_cr.policies import best_responses, conversions
-from spiel_cr.policies.queries import normalised
 from spiel_cr.solvers.algorithms import find
 from spiel_cr.solvers.cfr import cfr
 from tests.support import hidden_boards
@@ -187,7 +186,8 @@ def test_best_responses_are_those_of_beliefs(shape, seed):
         stones, tried = hidden_boards.stones_and_tries(other)
         owner = other.decisions.owner[1:]
         behaviour = odds[1 - player, stones[owner], tried[owner], other.actions]
-        behaviour = normalised(other.decisions.num_actions, np.append(1.0, behaviour))
+        behaviour = np.append(1.0, behaviour)
+        behaviour = conversions.behaviour_from_reach(other.decisions, behaviour)
         reach = conversions.reach_from_behaviour(other.decisions, behaviour)
         found = best_responses.best_response_value(game.sequence_form, player, reach)
         wanted = hidden_boards.response_to_beliefs(
