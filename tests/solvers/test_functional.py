@@ -46,7 +46,7 @@ def test_weights_of_infosets():
     """Averages of a rule that weighs infosets equal those of `solve`."""
     tree = spiel_cr.build_tree("kuhn_poker")
     game, rule = functional.arrays(tree), CustomRule(hedge, averaging=by_size, raw=True)
-    state = functional.solve(game, rule, 20)
+    state = SOLVE(game, rule, 20)
     with pytest.raises(ValueError, match="average"):
         functional.average(state)
     strategies = functional.average(state, game)
@@ -56,10 +56,9 @@ def test_weights_of_infosets():
     np.testing.assert_allclose(policy, expected, atol=1e-9)
     found = functional.nash_conv(game, strategies)
     assert float(found) == pytest.approx(result.nash_conv(), abs=1e-9)
-    plain = functional.average(functional.solve(game, "cfr+", 5))
-    for one, other in zip(
-        plain, functional.average(functional.solve(game, "cfr+", 5), game), strict=True
-    ):
+    state = SOLVE(game, "cfr+", 20)
+    plain, with_game = functional.average(state), functional.average(state, game)
+    for one, other in zip(plain, with_game, strict=True):
         np.testing.assert_allclose(one, other, atol=1e-9)
 
 

@@ -51,14 +51,15 @@ def walked(string):
     return reference.Tree(pyspiel.load_game(string))
 
 
-def beliefs(tree, opponent, player):
+def beliefs(tree, opponent, player, keys=None):
     """By enumeration: {own information state: {path: probability}}, and where the
-    opponent's policy cannot lead."""
+    opponent's policy cannot lead; at the infosets `keys`, or at all."""
     asked = reference.from_openspiel(tree, opponent)
     found, reach, surprises = {}, {}, set()
-    for (who, key), histories in tree.infosets.items():
+    for who, key in keys or tree.infosets:
         if who != player:
             continue
+        histories = tree.infosets[who, key]
         for reach_by in (asked, tree.uniform()):
             weights = {
                 tree.nodes[h].path: tree.nodes[h].chance
@@ -84,12 +85,13 @@ def belief(posterior):
 def check_all(game, opponent, player, *, every=1, tree=None, **settings):
     """At every own information state; returns how many, and how many surprises."""
     tree = tree or reference.Tree(game)
-    expected, reach, surprises = beliefs(tree, opponent, player)
+    keys = list(tree.infosets)[::every]
+    expected, reach, surprises = beliefs(tree, opponent, player, keys)
     posterior = StatePosterior(game, player, opponent, **settings)
-    for (who, key), histories in list(tree.infosets.items())[::every]:
+    for who, key in keys:
         if who != player:
             continue
-        path = tree.nodes[histories[-1]].path
+        path = tree.nodes[tree.infosets[who, key][-1]].path
         if len(path) % 3:
             # The belief must catch up with several decisions at once, too.
             posterior.restart()
@@ -248,13 +250,12 @@ def test_auto_goes_on_by_always():
     """Where too much would have to be followed, wrong cards are dropped at once."""
     game = pyspiel.load_game("leduc_poker")
     opponent = Some(game, 6)
-    expected, *_ = beliefs(walked("leduc_poker"), opponent, 1)
     posterior = StatePosterior(game, 1, opponent, max_histories=12)
     state = after(game, 0, 2, 1, 1, 4, 1)
     posterior.update(state)
-    assert belief(posterior) == pytest.approx(
-        expected[state.information_state_string(1)]
-    )
+    key = state.information_state_string(1)
+    expected, *_ = beliefs(walked("leduc_poker"), opponent, 1, [(1, key)])
+    assert belief(posterior) == pytest.approx(expected[key])
     always = StatePosterior(game, 1, opponent, max_histories=12, compare="always")
     always.update(state)
 
