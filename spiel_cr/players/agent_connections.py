@@ -28,6 +28,8 @@ from spiel_cr.common.json_records import read_object
 Rule = Literal["uniform", "first", "error"]
 # Largest answer in bytes.
 MOST_BYTES = 1_000_000
+# Seconds in which a program may end by itself when its input is closed.
+_GRACE = 0.5
 
 
 class InvalidAnswerError(ValueError):
@@ -142,6 +144,7 @@ class AgentConnection:
                 raise TimeoutError
             return _parse(answer) if is_question else {}
         except BaseException as error:
+            self._stop()
             self.close()
             if isinstance(error, TimeoutError) or (
                 isinstance(error, Exception) and is_late.is_set()
@@ -212,16 +215,21 @@ class AgentConnection:
                 os.killpg(self._process.pid, signal.SIGKILL)
 
     def close(self) -> None:
-        """End the program."""
+        """End the program, after some time in which it can read the last message."""
+        process = self._process
+        if process is None:
+            self._stop()
+            return
+        assert process.stdin is not None and process.stdout is not None
+        # Closing flushes what the program did not read.
+        with contextlib.suppress(OSError):
+            process.stdin.close()
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            process.wait(_GRACE)
         self._stop()
-        process, self._process = self._process, None
-        if process is not None:
-            for pipe in (process.stdin, process.stdout):
-                # Closing flushes what the program did not read.
-                with contextlib.suppress(OSError):
-                    assert pipe is not None
-                    pipe.close()
-            process.wait()
+        process.stdout.close()
+        process.wait()
+        self._process = None
 
     def __del__(self) -> None:
         self.close()
