@@ -179,11 +179,12 @@ def _estimated(
     marker = (str(opened.game), form, str(config), task.kind.name)
     is_auto = family is algorithms.AUTO
     full_width = is_auto or not (family.samples or family.networks)
+    is_limited = task.goal.until is None or task.goal.iterations is not None
     phases = time_estimate.solving_phases(
         opened,
         form,
         marker,
-        iterations=task.most if full_width and family.iterates else None,
+        iterations=task.most if full_width and family.iterates and is_limited else None,
         seconds=min(task.goal.seconds or math.inf, task.goal.wall_clock or math.inf),
         evaluator=arguments.evaluator,
     )

@@ -196,7 +196,11 @@ AUTO = Family(
     dict.fromkeys(
         (*_BUILT, SIMULATOR), functools.partial(automatic.choose, lambda x: find(x))
     ),
-    {SIMULATOR: _FULL_WIDTH},
+    {
+        SIMULATOR: "algorithm={!r} chooses a full-width algorithm unless "
+        "form='simulator'; choose this form (--form simulator), or an algorithm that "
+        "samples: os-mccfr, es-mccfr or vr-mccfr"
+    },
     simulated=lambda _: table_solver.read_config(*automatic.CANDIDATES[SIMULATOR]),
 )
 FAMILIES = (AUTO, CFR, MCCFR, BOARDS, FIRST_ORDER, PUBLIC, DEEP, SELF_PLAY, LP)
