@@ -34,7 +34,6 @@ from ..common import time_estimate
 from ..common.plurals import counted
 from ..common.time_estimate import Phases
 from .command import Arguments, Parser
-from .setting_options import CommonOptions
 
 RESUMES = True
 # A limit of time must be positive.
@@ -73,6 +72,7 @@ class SolverOptions:
     evaluator: str = dataclasses.field(
         default="auto", metadata={"choices": openspiel_evaluator.EVALUATORS}
     )
+    seed: int = 0
 
 
 @dataclasses.dataclass(kw_only=True)
@@ -95,8 +95,7 @@ def add_options(parser: Parser) -> None:
 
 
 def add_run_options(parser: Parser) -> None:
-    """Add the options for the seed of a solve, for its end and its checkpoint."""
-    parser.settings(CommonOptions, "seed")
+    """Add the options for the end of a solve and for its checkpoint."""
     parser.settings(
         spiel_cr.Goal,
         "iterations seconds until eval_every wall_clock",

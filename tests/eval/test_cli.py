@@ -153,6 +153,7 @@ def test_resolve(capsys, tmp_path):
     words = ("--iterations", 100, "--save", path)
     found = report(capsys, "resolve", *KUHN, *words)
     assert SOLVE_KEYS <= found.keys()
+    assert "baselines" not in found
     assert 0 <= found["nash_conv"] < 0.1
     expected = openspiel_nash_conv(path, "kuhn_poker")
     assert found["nash_conv"] == pytest.approx(expected, abs=1e-12)
@@ -168,6 +169,27 @@ def test_resolve_in_the_form_of_signals(capsys, tmp_path):
     assert found["nash_conv"] == pytest.approx(compiled["nash_conv"], abs=1e-12)
     expected = openspiel_nash_conv(path, game)
     assert found["nash_conv"] == pytest.approx(expected, abs=1e-12)
+
+
+def test_resolve_beside_baselines(capsys):
+    # The largest seed, which C++ has no room for without its sign.
+    words = ("--baselines", "--seed", 2**32 - 1, "--json")
+    run("resolve", *KUHN, "--iterations", 50, *words)
+    lines = capsys.readouterr().out.splitlines()
+    rows = json.loads(lines[-1])["baselines"]
+    assert len(rows) == 4
+    names = {"name", "iterations", "seconds", "compile_seconds", "nash_conv"}
+    for row in rows:
+        assert row.keys() == names
+        (line,) = [text for text in lines[:-1] if text.startswith(row["name"])]
+        assert f"{row['nash_conv']:.2e}" in line
+    assert rows[0]["iterations"] == 50
+    # The same algorithm in the same seconds, its compiling apart.
+    assert rows[1]["name"] == "spiel_cr cfr+"
+    assert rows[1]["compile_seconds"] > 0 == rows[0]["compile_seconds"]
+    assert rows[-1]["name"] == "uniform"
+    assert rows[-1]["nash_conv"] == pytest.approx(11 / 12)
+    assert any(text.startswith("spiel_cr resolve") for text in lines)
 
 
 def test_message_for_an_unknown_algorithm_lists_lp_too(capsys):
