@@ -443,7 +443,7 @@ def _on_public_tree(
     form = policy.form
     sequences = sum(footprint.size_of(form, player).sequences for player in range(2))
     dtype = policy.behaviour[0].dtype
-    if board_solver.is_installed() and board_solver.suits(form):
+    if board_solver.is_available() and board_solver.suits(form):
         need = footprint.board_bytes(form, dtype)
     else:
         need = footprint.peak_bytes(form, np.float32) + 8 * _VECTORS * sequences

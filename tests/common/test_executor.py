@@ -1,4 +1,4 @@
-"""The contract of `Executor`, over three backends; Ray's is a cluster of two nodes."""
+"""The contract of `Executor`, over three backends; Ray's is a cluster."""
 
 import contextlib
 import multiprocessing
@@ -20,12 +20,15 @@ from tests.support.tasks import Rests, Tasks
 
 WEIGHTS = np.linspace(-1.0, 1.0, 10_001)
 ADDED = {number: ("add", number) for number in range(7)}
+# Bytes of the object store of each node of the cluster.
+_STORE = 80 * 2**20
 
 
 @pytest.fixture(scope="module")
 def cluster():
-    """Two nodes of one core each; their store is small, so that starting is quick."""
-    settings = {"object_store_memory": 80 * 2**20, "include_dashboard": False}
+    """One node of two cores; its store is small, so that starting is quick."""
+    settings = {"num_cpus": 2, "object_store_memory": _STORE}
+    settings["include_dashboard"] = False
     with pytest.MonkeyPatch.context() as patch:
         # Before it is imported; else it would write a token to the home folder.
         patch.setenv("RAY_AUTH_MODE", "token")
@@ -33,10 +36,7 @@ def cluster():
         import ray
         from ray import cluster_utils
 
-        nodes = cluster_utils.Cluster(True, False, {"num_cpus": 1, **settings})
-        nodes.second = nodes.add_node(
-            wait=False, num_cpus=1, object_store_memory=80 * 2**20
-        )
+        nodes = cluster_utils.Cluster(True, False, settings)
         ray.init(nodes.address, log_to_driver=False, logging_level="ERROR")
         nodes.wait_for_nodes()
         yield nodes
@@ -224,21 +224,22 @@ def test_nodes_with_other_code_are_refused(cluster, tmp_path, monkeypatch):
 def test_a_node_may_die(cluster, tmp_path):
     """The last test of the cluster: what the second node had begun is done elsewhere.
 
-    Two tasks stay, so that each node has one; then the second node is killed, and when
-    its worker is gone, nobody has to stay any more.
+    Three tasks stay, so that the first node has two and the second one; then the second
+    node is killed, and when its worker is gone, nobody has to stay any more.
     """
-    tasks = {n: ("stay" if n < 2 else "add", n) for n in range(6)}
-    results = do({"workers": 2, "ray": "local"}, tasks, tmp_path)
-    both = [tmp_path / "stay0", tmp_path / "stay1"]
+    second = cluster.add_node(num_cpus=1, object_store_memory=_STORE)
+    tasks = {n: ("stay" if n < 3 else "add", n) for n in range(6)}
+    results = do({"workers": 3, "ray": "local"}, tasks, tmp_path)
+    files = [tmp_path / f"stay{n}" for n in range(3)]
 
     def kill():
         deadline = time.monotonic() + 100
         try:
-            while not all(file.exists() and file.stat().st_size for file in both):
+            while not all(file.exists() and file.stat().st_size for file in files):
                 assert time.monotonic() < deadline
                 time.sleep(0.05)
-            workers = [int(noted(tmp_path, file.name)[0]) for file in both]
-            cluster.remove_node(cluster.second, allow_graceful=False)
+            workers = [int(noted(tmp_path, file.name)[0]) for file in files]
+            cluster.remove_node(second, allow_graceful=False)
             while all(map(is_alive, workers)) and time.monotonic() < deadline:
                 time.sleep(0.05)
         finally:
@@ -246,8 +247,8 @@ def test_a_node_may_die(cluster, tmp_path):
 
     threading.Thread(target=kill).start()
     assert dict(results) == {n: expected(n) for n in range(6)}
-    # One of the two was begun again.
-    assert sorted(len(noted(tmp_path, file.name)) for file in both) == [1, 2]
+    # One of the three was begun again.
+    assert sorted(len(noted(tmp_path, file.name)) for file in files) == [1, 1, 2]
 
 
 def test_workers_that_do_not_start_are_told():

@@ -86,18 +86,23 @@ def test_files_of_other_programs(game, solver, count, tmp_path, capsys):
     [
         ("kuhn_poker", "cfr+", 10, "tree"),
         ("kuhn_poker", "lp", None, "tree"),
-        ("leduc_poker", "vad-cfr", 20, "tree"),
         ("matrix_rps", "cfr", 3, "tree"),
         ("connect_four(rows=2,columns=3)", "dcfr", 20, "tree"),
         ("python_rock_paper_scissors(num_actions=5)", "cfr+", 9, "tree"),
         (_GOOFSPIEL, "pcfr+", 10, "tree"),
         ("python_leduc_poker(num_ranks=2,max_raises=1)", "cfr+", 10, "public-tree"),
-        ("leduc_poker", "hs-dcfr", 5, "public-tree"),
         ("dark_hex(board_size=2)", "cfr+", 5, "phantom"),
-        ("dark_hex(board_size=2)", "os-mccfr(batch=64)", 3, "tree"),
         ("kuhn_poker", "os-mccfr(batch=64)", 3, "simulator"),
-        ("leduc_poker", "es-mccfr(batch=64)", 3, "simulator"),
         ("liars_dice(numdice=1,dice_sides=2)", "cfr+", 10, "tree"),
+        *(
+            pytest.param(*given, marks=pytest.mark.slow)
+            for given in (
+                ("leduc_poker", "vad-cfr", 20, "tree"),
+                ("leduc_poker", "hs-dcfr", 5, "public-tree"),
+                ("dark_hex(board_size=2)", "os-mccfr(batch=64)", 3, "tree"),
+                ("leduc_poker", "es-mccfr(batch=64)", 3, "simulator"),
+            )
+        ),
     ],
 )
 def test_files_of_solve(game, algorithm, iterations, form, tmp_path, capsys):

@@ -254,8 +254,9 @@ def test_every_algorithm_of_solve_is_compared_or_says_why_not():
 
 def test_public_sampling_is_evaluated_on_the_tree():
     """The same iterates as those of `solve`, whose NashConv is that of the form."""
-    record = measure_run("public-es", 5, game="leduc_poker")
-    solved = solve("leduc_poker", "public-es", 5)
+    game = "python_leduc_poker(num_ranks=2,max_raises=1)"
+    record = measure_run("public-es", 5, game=game)
+    solved = solve(game, "public-es", 5)
     assert record["nash_conv"] == pytest.approx(solved.nash_conv(), abs=1e-6)
     assert record["evaluator"] == "OpenSpiel" and record["iterations"] == 5
     assert registry.find("public-es").samples

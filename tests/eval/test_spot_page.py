@@ -107,7 +107,7 @@ def test_later_streets_are_means_over_cards(tmp_path, monkeypatch):
         lambda self, *key: made.append(key) or make(self, *key),
     )
     # Without numba, values are computed by operators.
-    monkeypatch.setattr(board_values, "is_installed", lambda: False)
+    monkeypatch.setattr(board_values, "is_available", lambda: False)
     policy = random_spot_policy(
         "5c9cJc2c", "50%; cap 1", "AhAd:0.5,KhQh,KdQd;KhKd,7c6c:0.25"
     )

@@ -10,7 +10,7 @@ import time
 
 import pytest
 
-from spiel_cr.eval.cli import interrupt_signals
+from spiel_cr.eval.cli import interrupt_signals, watchdog
 
 # A function in C that runs for hours, and leaves other threads free meanwhile.
 _STUCK = "hashlib.pbkdf2_hmac('sha256', b'', b'', 2**31 - 1)"
@@ -20,6 +20,7 @@ _BEGIN = """
     from spiel_cr.eval.cli import interrupt_signals, watchdog
 
     folder = pathlib.Path(sys.argv[1])
+    watchdog.GRACE_SECONDS = float(sys.argv[2])
 
     def tell():
         print("spiel-cr: interrupted", file=sys.stderr)
@@ -29,15 +30,27 @@ _BEGIN = """
 """
 # Seconds from the signal to the end on a busy machine.
 _LIMIT = 10
+# Grace period of scripts that do not end by themselves.
+_GRACE = 0.2
 
 
-def start(code, folder):
-    """Start a script, and wait until it has printed that it is ready."""
+def launch(code, folder, grace=_GRACE):
+    """Start a script."""
     code = textwrap.dedent(_BEGIN) + textwrap.dedent(code)
-    words = [sys.executable, "-c", code, str(folder)]
+    words = [sys.executable, "-c", code, str(folder), str(grace)]
     pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
-    process = subprocess.Popen(words, text=True, **pipes)
+    return subprocess.Popen(words, text=True, **pipes)
+
+
+def wait_until_ready(process):
+    """Wait until a script has printed that it is ready."""
     assert process.stdout.readline() == "ready\n", process.communicate()
+
+
+def start(code, folder, grace=_GRACE):
+    """Start a script, and wait until it has printed that it is ready."""
+    process = launch(code, folder, grace)
+    wait_until_ready(process)
     return process
 
 
@@ -46,6 +59,11 @@ def interrupt(process, number=signal.SIGINT):
     # The next line of the script has begun by then.
     time.sleep(0.5)
     process.send_signal(number)
+    return end_of(process)
+
+
+def end_of(process):
+    """Wait for the end of a script; returns the exit code and stderr."""
     try:
         _, err = process.communicate(timeout=_LIMIT)
     except subprocess.TimeoutExpired:
@@ -54,9 +72,8 @@ def interrupt(process, number=signal.SIGINT):
     return process.returncode, err
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
-def test_a_long_function_in_c(tmp_path, number):
-    """Neither the lock nor the temporary file is left."""
+def test_a_long_function_in_c(tmp_path):
+    """Neither the lock nor the temporary file is left by any of the signals."""
     code = f"""
         with (
             interrupt_signals.interrupting(tell),
@@ -67,11 +84,26 @@ def test_a_long_function_in_c(tmp_path, number):
             ready()
             {_STUCK}
     """
-    process = start(code, tmp_path)
-    assert {path.suffix for path in tmp_path.rglob("*")} == {".part", "", ".lock"}
-    ended = interrupt(process, number)
-    assert ended == (128 + number, "spiel-cr: interrupted\n")
-    assert not list(tmp_path.iterdir())
+    numbers = signal.SIGINT, signal.SIGTERM, signal.SIGHUP
+    folders = [tmp_path / number.name for number in numbers]
+    for folder in folders:
+        folder.mkdir()
+    scripts = [launch(code, folder) for folder in folders]
+    try:
+        for script, folder in zip(scripts, folders, strict=True):
+            wait_until_ready(script)
+            assert {path.suffix for path in folder.rglob("*")} == {".part", "", ".lock"}
+        # The next line of the scripts has begun by then.
+        time.sleep(0.5)
+        for script, number in zip(scripts, numbers, strict=True):
+            script.send_signal(number)
+        for script, number, folder in zip(scripts, numbers, folders, strict=True):
+            ended = end_of(script)
+            assert ended == (128 + number, "spiel-cr: interrupted\n"), number
+            assert not list(folder.iterdir()), number
+    finally:
+        for script in scripts:
+            script.kill()
 
 
 def test_worker_processes_are_killed(tmp_path):
@@ -116,7 +148,7 @@ def test_results_that_only_the_main_thread_can_save_are_waited_for(tmp_path):
                 ready()
                 time.sleep(60)
             finally:
-                time.sleep(2)
+                time.sleep(1)
                 (folder / "results").touch()
                 unsaved.clear()
                 time.sleep(60)
@@ -175,7 +207,9 @@ def test_a_command_that_ends_in_time_is_left_alone(tmp_path):
                 watchdog.accept_interrupt()
                 time.sleep(1.5)
     """
-    assert interrupt(start(code, tmp_path)) == (0, "")
+    # Without `accept_interrupt`, the process would be ended after the grace period.
+    grace = watchdog.GRACE_SECONDS
+    assert interrupt(start(code, tmp_path, grace)) == (0, "")
 
 
 def test_nothing_is_watched_without_a_signal():

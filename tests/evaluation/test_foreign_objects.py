@@ -133,9 +133,18 @@ def is_number(kind: str, function: str, game: str) -> bool:
     return not (kind in MOVES and function in unread)
 
 
-# The larger phantom game takes a minute for each function.
+# All functions on a game tree; on other forms those that query each infoset in their
+# own way. The larger phantom game takes a minute for each function.
+QUICK = {
+    TREE: tuple(FUNCTIONS),
+    TINY: ("nash_conv",),
+    PUBLIC: ("nash_conv", "best_response"),
+    PHANTOM: (),
+}
 CELLS = [
-    pytest.param(game, function, marks=[pytest.mark.slow] * (game == PHANTOM))
+    pytest.param(
+        game, function, marks=[] if function in QUICK[game] else [pytest.mark.slow]
+    )
     for game in SMALL
     for function in FUNCTIONS
 ]
@@ -269,7 +278,14 @@ def test_the_message_names_infoset_and_histories():
 
 
 @pytest.mark.parametrize(
-    "kind", ["Policy subclass", "tuple", "TabularPolicy", "function to pairs"]
+    "kind",
+    [
+        *("Policy subclass", "function to pairs"),
+        *(
+            pytest.param(kind, marks=pytest.mark.slow)
+            for kind in ("tuple", "TabularPolicy")
+        ),
+    ],
 )
 def test_numbers_of_a_phantom_game(kind):
     loaded = spiel_cr.load_game(PHANTOM)

@@ -45,8 +45,9 @@ SETTINGS = {
     "public-tree": Setting("python_leduc_poker", None, "public-tree"),
     "phantom": Setting("dark_hex(board_size=2)", None, "phantom"),
     "simulated": Setting(
-        "leduc_poker",
-        "401MB",
+        # The string of another setting would not tell the functions which one it is.
+        "kuhn_poker(players=2)",
+        "400.001MB",
         "simulator",
         "os-mccfr(batch=64)",
         "os-mccfr(batch=64,iterations=2)",

@@ -1,5 +1,7 @@
 """Games laid out without their forced moves."""
 
+import functools
+
 import numpy as np
 import pytest
 from open_spiel.python.algorithms import exploitability
@@ -7,6 +9,7 @@ from open_spiel.python.algorithms import exploitability
 import spiel_cr
 from spiel_cr.games.sequence_form import forced, layout, locking
 from spiel_cr.games.sequence_form.decisions import Decisions, Payoffs
+from spiel_cr.games.tree.tree_builder import build_tree
 from spiel_cr.policies import best_responses
 from spiel_cr.policies.conversions import reach_from_behaviour
 from spiel_cr.solvers.algorithms import find
@@ -16,7 +19,20 @@ from tests.support import games
 from tests.support.strategies import solver_of
 
 # Forced moves in the middle, at the end, and for one player more often.
-GAMES = ["chained", "liars_dice_1x4", "ii_goofspiel4", "dark_hex"]
+GAMES = ["chained", "liars_dice_1x3", "ii_goofspiel4", "dark_hex"]
+# Each pair of a game and a rule compiles two programs. Each game and each rule has a
+# quick pair, and the other pairs are slow.
+RULES = ("cfr+", "dcfr", "pcfr+")
+TRIED = {("liars_dice_1x3", "pcfr+"), ("ii_goofspiel4", "dcfr"), ("dark_hex", "cfr+")}
+PAIRS = [
+    pytest.param(
+        name,
+        rule,
+        marks=[pytest.mark.slow] * (name != "chained" and (name, rule) not in TRIED),
+    )
+    for name in GAMES
+    for rule in RULES
+]
 
 
 def made(own, other, values):
@@ -25,6 +41,12 @@ def made(own, other, values):
     decisions = tuple(Decisions(*map(np.array, each)) for each in (own, other))
     assert values.shape == tuple(each.num_sequences for each in decisions)
     return decisions, Payoffs(rows, columns, values.reshape(-1))
+
+
+@functools.cache
+def liars_dice():
+    """Dice of three sides; one of four has the same forced moves, and more levels."""
+    return build_tree("liars_dice(numdice=1,dice_sides=3)").sequence_form
 
 
 def chained():
@@ -36,6 +58,8 @@ def chained():
 def form_of(name):
     if name == "chained":
         return layout.build(*chained())
+    if name == "liars_dice_1x3":
+        return liars_dice()
     return games.compiled(name).sequence_form
 
 
@@ -91,14 +115,13 @@ def test_the_game_is_the_same(name):
 def test_games_without_forced_moves_and_locked_ones_stay_as_they_are():
     for name in ("kuhn", "goofspiel4"):
         assert forced.without(form_of(name)) is form_of(name)
-    form = form_of("liars_dice_1x4")
+    form = form_of("liars_dice_1x3")
     rows = np.full(form.decisions[0].num_sequences, np.nan)
     locked = locking.locked(form, (rows, None))
     assert forced.without(locked) is locked
 
 
-@pytest.mark.parametrize("algorithm", ["cfr+", "dcfr", "pcfr+"])
-@pytest.mark.parametrize("name", GAMES)
+@pytest.mark.parametrize(("name", "algorithm"), PAIRS)
 def test_solvers_do_the_same(name, algorithm):
     form = form_of(name)
     first, second = (solver_of(f, algorithm) for f in (form, forced.without(form)))
@@ -154,7 +177,7 @@ def test_who_has_nothing_to_decide(game):
 
 
 def test_padding_changes_nothing():
-    form = form_of("liars_dice_1x4")
+    form = form_of("liars_dice_1x3")
     free = forced.leave_out(form.decisions, form.payoffs)
     need = layout.shapes_of(free.decisions, free.payoffs)
     more = tuple(
@@ -172,8 +195,11 @@ def test_padding_changes_nothing():
         forced.lay_out(*given, layout.shapes_of(*chained()))
 
 
-@pytest.mark.parametrize("algorithm", ["cfr+", "pdhg", "egt"])
+@pytest.mark.parametrize(
+    "algorithm", ["cfr+", "pdhg", pytest.param("egt", marks=pytest.mark.slow)]
+)
 def test_solve_leaves_them_out(algorithm, tmp_path, monkeypatch):
+    """Of 45 actions of a player on three cards, 28 are forced."""
     seen, without = [], forced.without
 
     def spy(form):
@@ -181,10 +207,11 @@ def test_solve_leaves_them_out(algorithm, tmp_path, monkeypatch):
         return seen[-1]
 
     monkeypatch.setattr(forced, "without", spy)
-    tree, path = games.compiled("ii_goofspiel4"), tmp_path / "state.npz"
+    tree = build_tree("python_ii_goofspiel(num_cards=3)")
+    path = tmp_path / "state.npz"
     spiel_cr.solve(tree, algorithm, 100, checkpoint=path)
     result = spiel_cr.solve(tree, algorithm, Goal(200, eval_every=100), checkpoint=path)
-    assert [own.size for own in seen[-1].layouts] == [175, 175]
+    assert [own.size for own in seen[-1].layouts] == [18, 18]
     judged = exploitability.nash_conv(tree.game, result.average_policy())
     assert result.curve[-1].nash_conv == pytest.approx(judged, abs=1e-9)
     straight = spiel_cr.solve(tree, algorithm, 200).average_policy()

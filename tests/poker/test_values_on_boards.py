@@ -1,6 +1,7 @@
 """Values that are computed board by board, against those of the sequence form."""
 
 import dataclasses
+import functools
 
 import numpy as np
 import pytest
@@ -32,9 +33,15 @@ def few_hands(monkeypatch):
     monkeypatch.setattr(board_arrays, "has_many_hands", lambda _: True)
 
 
+@functools.cache
+def flop_game():
+    return public_tree_game(poker.spot(**FLOP))
+
+
 def solve(kind, dtype="float64", locks=None):
     options = spiel_cr.GameOptions(form="public-tree", locks=locks)
-    return spiel_cr.solve(poker.spot(**kind), "dcfr", 20, options=options, dtype=dtype)
+    game = flop_game() if kind is FLOP else poker.spot(**kind)
+    return spiel_cr.solve(game, "dcfr", 20, options=options, dtype=dtype)
 
 
 @pytest.mark.parametrize(
@@ -69,7 +76,7 @@ def test_values_of_the_sequence_form(kind, dtype, locks, nodes, monkeypatch):
         assert result.nash_conv_with_locks() < result.nash_conv() - 1e-3
     policy = result.average_policy()
     boards = NodeValues(policy, result.form)
-    monkeypatch.setattr(board_values, "is_installed", lambda: False)
+    monkeypatch.setattr(board_values, "is_available", lambda: False)
     reference = NodeValues(policy, plain)
     for node in nodes:
         found, expected = boards.at(node), reference.at(node)
@@ -104,7 +111,7 @@ def test_a_large_result_has_no_last_iterate(monkeypatch):
 
 def test_the_memory_limit_is_that_of_boards(monkeypatch):
     monkeypatch.setattr(footprint, "peak_bytes", lambda *_: 1e15)
-    game = public_tree_game(poker.spot(**FLOP))
+    game = flop_game()
     need = public_tree_footprint.board_bytes(game, np.float64)
     for limit in (1.01 * need, 0.99 * need):
         options = spiel_cr.GameOptions(form="public-tree", memory_limit=limit)

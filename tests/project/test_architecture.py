@@ -6,8 +6,9 @@ import gc
 import graphlib
 import importlib
 import inspect
+import re
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 
 import pytest
@@ -85,13 +86,20 @@ def parse(path: Path) -> ast.Module:
     return ast.parse(path.read_text(encoding="utf-8"), filename=str(path))
 
 
+@functools.cache
+def nodes_of(path: Path) -> list[ast.AST]:
+    """All nodes of the syntax tree of a file."""
+    return list(ast.walk(parse(path)))
+
+
 @pytest.fixture(scope="module", autouse=True)
 def trees_are_given_back():
     """Nor are they searched for cycles meanwhile, which takes as long as parsing."""
     gc.disable()
     yield
     gc.enable()
-    parse.cache_clear()
+    for cached in (parse, nodes_of, imports_of):
+        cached.cache_clear()
 
 
 def module_name(path: Path) -> str:
@@ -102,15 +110,15 @@ def module_name(path: Path) -> str:
     return ".".join(part for part in parts if part != "__init__")
 
 
-def imported(tree: ast.AST, package: str = "") -> set[str]:
+def imported(nodes: Iterable[ast.AST], package: str = "") -> set[str]:
     """Full names of all that is imported, `a.b` and `a.b.c` for `from a.b import c`.
 
     Args:
-      tree: of a file.
+      nodes: of a file.
       package: where the file is, which relative imports start from.
     """
     names = set()
-    for node in ast.walk(tree):
+    for node in nodes:
         if isinstance(node, ast.Import):
             names |= {alias.name for alias in node.names}
         elif isinstance(node, ast.ImportFrom):
@@ -122,10 +130,11 @@ def imported(tree: ast.AST, package: str = "") -> set[str]:
     return names
 
 
+@functools.cache
 def imports_of(path: Path) -> set[str]:
     name = module_name(path)
     package = name if path.name == "__init__.py" else name.rpartition(".")[0]
-    return imported(parse(path), package)
+    return imported(nodes_of(path), package)
 
 
 def forbidden_imports(package: str, names: set[str]) -> set[str]:
@@ -158,7 +167,7 @@ def test_imports_run_one_way(path):
     ],
 )
 def test_wrong_imports_are_noticed(package, source):
-    assert forbidden_imports(package, imported(ast.parse(source)))
+    assert forbidden_imports(package, imported(ast.walk(ast.parse(source))))
 
 
 @pytest.mark.parametrize(
@@ -199,10 +208,10 @@ def test_imports_have_no_cycle(folder):
         pytest.fail(f"import cycle: {' -> '.join(error.args[1])}")
 
 
-def unasked_bars(tree: ast.AST) -> list[str]:
+def unasked_bars(nodes: Iterable[ast.AST]) -> list[str]:
     """Calls that show a bar, or have one shown, whatever their caller wants."""
     found = []
-    for node in ast.walk(tree):
+    for node in nodes:
         if isinstance(node, ast.Call):
             named = {word.arg: word.value for word in node.keywords}
             bar = ast.unparse(node.func).split(".")[-1] in ("tqdm", "trange")
@@ -216,18 +225,21 @@ def unasked_bars(tree: ast.AST) -> list[str]:
 @of_all([path for path in FILES if "cli" not in path.parts])
 def test_bars_are_shown_only_where_they_are_wanted(path):
     """Commands want them; a function from Python says whether it does."""
-    assert not unasked_bars(parse(path))
+    assert not unasked_bars(nodes_of(path))
 
 
 @pytest.mark.parametrize("source", ["tqdm(x)", "tqdm.tqdm(x)", "f(progress=True)"])
 def test_unasked_bars_are_noticed(source):
-    assert unasked_bars(ast.parse(source))
+    assert unasked_bars(ast.walk(ast.parse(source)))
 
 
 @of_all(EVERYTHING)
 def test_nobody_shadows_the_builtin_eval(path):
     """`import eval` would hide Python's eval; `from eval import x` does not."""
-    for node in ast.walk(parse(path)):
+    # Most files need not be parsed.
+    if not re.search(r"\bimport\s.*\beval\b", path.read_text("utf-8")):
+        return
+    for node in nodes_of(path):
         if isinstance(node, ast.Import):
             for alias in node.names:
                 assert alias.asname or alias.name.split(".")[0] != "eval", node.lineno
@@ -235,10 +247,9 @@ def test_nobody_shadows_the_builtin_eval(path):
 
 @of_all(FILES)
 def test_nothing_is_unpickled(path):
-    tree = parse(path)
-    tops = {name.split(".")[0] for name in imported(tree)}
+    tops = {name.split(".")[0] for name in imported(nodes_of(path))}
     assert not tops & {"pickle", "cPickle", "dill", "shelve", "marshal"}
-    for node in ast.walk(tree):
+    for node in nodes_of(path):
         if isinstance(node, ast.keyword) and node.arg == "allow_pickle":
             refused = isinstance(node.value, ast.Constant) and node.value.value is False
             assert refused, node.value.lineno
@@ -276,7 +287,7 @@ def test_packages_are_attributes_as_public_names_are(monkeypatch):
 @of_all(FILES)
 def test_private_names_stay_in_their_package(path):
     """A module may use another's `_name` nowhere, or it is not private."""
-    for node in ast.walk(parse(path)):
+    for node in nodes_of(path):
         if isinstance(node, ast.ImportFrom) and (node.level or "." in node.module):
             private = [a.name for a in node.names if a.name.startswith("_")]
             assert not private or node.module.split(".")[0] not in PACKAGES, private

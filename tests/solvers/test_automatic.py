@@ -196,11 +196,11 @@ def test_long_runs_end_with_linear_programs():
         pytest.param(1000, {"dtype": "float32"}, marks=pytest.mark.slow),
         (spiel_cr.Goal(1000, until=0.5), {}),
         (spiel_cr.Goal(1000, seconds=1000.0), {}),
-        (1000, {"options": GameOptions(buckets=(list(range(60)), None))}),
+        (1000, {"options": GameOptions(buckets=(list(range(468)), None))}),
     ],
 )
 def test_no_linear_program_at_the_end(goal, more):
-    result = spiel_cr.solve("python_leduc_poker", goal=goal, **more)
+    result = spiel_cr.solve("leduc_poker", goal=goal, **more)
     assert "linear program" not in result.reason and result.nash_conv() > 1e-5
 
 

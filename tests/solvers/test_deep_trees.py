@@ -23,6 +23,14 @@ from tests.support.games import compiled
 LEDUC = "leduc_poker"
 # Games of the fixture `forms`.
 FORMS = ("kuhn_poker", LEDUC, "ladder")
+# The larger game, which compiles for long, has no shape that the ladder does not have.
+SMALL_FORMS = pytest.mark.parametrize(
+    "forms",
+    ["kuhn_poker", "ladder", pytest.param(LEDUC, marks=pytest.mark.slow)],
+    indirect=True,
+)
+# A long game, which several tests use so that its program is compiled once.
+LONG = 1100
 
 
 def payoff(move: int) -> float:
@@ -129,14 +137,14 @@ def strategies(form, seed=0):
     return found[0], found[1]
 
 
-@pytest.mark.parametrize("moves", [24, 300])
+@pytest.mark.parametrize("moves", [12, 400])
 def test_iterates_and_nash_conv_are_openspiels(moves):
     game = centipede(moves)
     theirs = pyspiel.CFRPlusSolver(game)
     for _ in range(30):
         theirs.evaluate_and_update_policy()
     found = spiel_cr.solve(game, "cfr+", 30)
-    assert bool(found.form.arrays[0].ancestors) == (moves == 300)
+    assert bool(found.form.arrays[0].ancestors) == (moves == 400)
     expected = theirs.average_policy()
     policy = found.average_policy()
     state = game.new_initial_state()
@@ -151,7 +159,9 @@ def test_iterates_and_nash_conv_are_openspiels(moves):
     assert found.nash_conv() == pytest.approx(pyspiel.nash_conv(game, table), abs=1e-9)
 
 
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize(
+    "seed", [0, *(pytest.param(seed, marks=pytest.mark.slow) for seed in (1, 2))]
+)
 def test_ladders_against_openspiel(seed):
     game = ladder(seed, 150)
     theirs = pyspiel.CFRPlusSolver(game)
@@ -167,8 +177,8 @@ def test_ladders_against_openspiel(seed):
 
 
 def test_values_by_backward_induction():
-    game = spiel_cr.build_tree(centipede(2000))
-    value = centipede_value(2000)
+    game = spiel_cr.build_tree(centipede(LONG))
+    value = centipede_value(LONG)
     assert spiel_cr.solve(game, "lp").game_value() == pytest.approx(value, abs=1e-9)
     found = spiel_cr.solve(game, "cfr+", 200)
     low, high = found.value_bounds()
@@ -177,8 +187,8 @@ def test_values_by_backward_induction():
 
 
 def test_a_saved_policy_of_a_deep_game(tmp_path):
-    game = centipede(1100)
-    found = spiel_cr.solve(game, "pcfr+", 20)
+    game = centipede(LONG)
+    found = spiel_cr.solve(game, "cfr+", 20)
     found.save(tmp_path / "policy.npz")
     loaded = spiel_cr.load_policy(tmp_path / "policy.npz", game)
     expected = found.nash_conv()
@@ -212,20 +222,19 @@ def test_openspiels_recursive_tools():
 def rules_on_both_paths() -> list:
     """Parameters of `test_all_rules_on_both_paths`: game, rule and precision.
 
-    Each of them compiles two functions. The quick ones are every rule in double
-    precision on the game with the most varied shape and in single precision on the
-    smallest game. All others, except two on Leduc poker, are slow.
+    Each of them compiles two functions. The quick ones are one rule of each kind, in
+    double precision on the game with the most varied shape and in single precision on
+    the smallest game, and one rule on Leduc poker. All others are slow.
     """
-    quick = {(LEDUC, "cfr", np.float64), (LEDUC, "pcfr+", np.float32)}
+    kinds = ("cfr", "dcfr", "pcfr+", "vad-cfr")
+    quick = {("ladder", name, np.float64) for name in kinds}
+    quick |= {("kuhn_poker", name, np.float32) for name in kinds}
+    quick |= {(LEDUC, "cfr", np.float64)}
     params = []
     for game in FORMS:
         for name in sorted(cfr_config.PRESETS):
             for dtype in (np.float64, np.float32):
-                is_quick = (game, dtype) in (
-                    ("ladder", np.float64),
-                    ("kuhn_poker", np.float32),
-                ) or (game, name, dtype) in quick
-                marks = () if is_quick else (pytest.mark.slow,)
+                marks = () if (game, name, dtype) in quick else (pytest.mark.slow,)
                 params.append(pytest.param(game, name, dtype, marks=marks))
     return params
 
@@ -248,6 +257,7 @@ def test_all_rules_on_both_paths(forms, name, dtype):
     assert gains == pytest.approx(other_gains, abs=30 * tolerance)
 
 
+@SMALL_FORMS
 def test_infoset_values_of_iterates_on_both_paths(forms):
     found = []
     for form in forms:
@@ -282,6 +292,7 @@ def test_best_responses_on_both_paths(forms):
     assert bounds[0] == pytest.approx(bounds[1], abs=1e-12)
 
 
+@SMALL_FORMS
 def test_locks_on_both_paths(forms):
     behaviour, found = strategies(forms[0], 1), []
     rows = []
@@ -302,6 +313,7 @@ def test_locks_on_both_paths(forms):
         np.testing.assert_allclose(one, other, rtol=0, atol=1e-12)
 
 
+@SMALL_FORMS
 def test_the_linear_program_on_both_paths(forms):
     """The flow of a strategy and its transpose, by logical numbers."""
     draws, found = np.random.default_rng(4), []
@@ -346,7 +358,7 @@ def test_forced_moves_are_left_out_of_deep_trees():
 
 def test_a_shallow_game_in_the_capacity_of_a_deep_one():
     """Games of one capacity share a compiled function, whatever their depth."""
-    deep, shallow = (spiel_cr.build_tree(centipede(n)).sequence_form for n in (120, 30))
+    deep, shallow = (spiel_cr.build_tree(centipede(n)).sequence_form for n in (120, 12))
     capacity = layout.shapes_of(deep.decisions, deep.payoffs)
     padded = layout.build(shallow.decisions, shallow.payoffs, capacity=capacity)
     arrays = deep.arrays[0].ancestors, padded.arrays[0].ancestors

@@ -1,5 +1,7 @@
 """Exact solutions against OpenSpiel's NashConv, known values and another program."""
 
+import functools
+
 import numpy as np
 import pytest
 from open_spiel.python.algorithms import expected_game_score, exploitability
@@ -25,6 +27,12 @@ CASES = tuple(
 )
 
 
+@functools.cache
+def plan(name, player):
+    """Compute `lp.realisation_plan` of a game of the catalogue, once for all tests."""
+    return lp.realisation_plan(games.compiled(name).sequence_form, player)
+
+
 @pytest.mark.parametrize("case", CASES)
 def test_equilibrium(case):
     compiled = games.compiled(case.name)
@@ -36,7 +44,7 @@ def test_equilibrium(case):
     )
     assert value == -minus == pytest.approx(case.value, abs=case.tolerance + 1e-9)
     for player in PLAYERS:
-        _, own, _ = lp.realisation_plan(compiled.sequence_form, player)
+        _, own, _ = plan(case.name, player)
         sign = 1 - 2 * player
         assert sign * own == pytest.approx(case.value, abs=case.tolerance + 1e-9)
 
@@ -45,7 +53,7 @@ def test_equilibrium(case):
 def test_plan_is_one(name):
     form = games.compiled(name).sequence_form
     for player in PLAYERS:
-        reach, _, _ = lp.realisation_plan(form, player)
+        reach, _, _ = plan(name, player)
         decisions = form.decisions[player]
         assert reach[0] == pytest.approx(1) and reach.min() >= 0
         below = np.bincount(

@@ -249,14 +249,15 @@ def check_states(tree: Tree) -> None:
         assert actions == sorted(set(actions))
         names = [state.action_to_string(action) for action in actions]
         assert len(set(names)) == len(names)
-        for action, name in zip(actions, names, strict=True):
-            clone = state.clone()
-            assert _snapshot(clone) == before
+        clones = [state.clone() for _ in actions]
+        assert _snapshot(state.clone()) == before
+        for action, name, clone in zip(actions, names, clones, strict=True):
             clone.apply_action(action)
-            assert _snapshot(state) == before
             assert _snapshot(clone) == _snapshot(state.child(action))
             if not state.is_chance_node():
                 assert state.string_to_action(name) == action
+        # No clone has changed the state.
+        assert _snapshot(state) == before
 
 
 def check_game_info(tree: Tree) -> None:

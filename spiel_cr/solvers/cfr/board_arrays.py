@@ -1,6 +1,6 @@
 """Arrays of a hold'em game for the compiled functions of `board_iteration`.
 
-For the shapes see there.
+For the shapes see `board_tables`.
 """
 
 import dataclasses
@@ -17,7 +17,7 @@ from spiel_cr.games.public_tree.matrix_operators import has_many_hands, in_units
 from spiel_cr.games.public_tree.payoff_matrices import HandMatrix
 from spiel_cr.games.public_tree.public_nodes import ancestors
 from spiel_cr.games.public_tree.public_terms import public_form
-from spiel_cr.solvers.cfr.board_iteration import MOST_CARDS, BoardSide, BoardTree
+from spiel_cr.solvers.cfr.board_tables import MOST_CARDS, BoardSide, BoardTree, table
 
 
 class BoardGame(NamedTuple):
@@ -322,25 +322,36 @@ class _SideBuilder:
             np.searchsorted(board[self.player], np.arange(len(above) + 1))
             for board, above in places
         ]
+        weaker, stronger, twin = (
+            _unsigned([getattr(some, name) for some in hands], np.uint16)
+            for name in ("weaker", "stronger", "twin")
+        )
+        cards = np.concatenate([some.cards for some in hands]).astype(np.uint8)
         return BoardSide(
-            first_decision=first,
-            parent=_unsigned(row[self.round, parent]),
-            child=_unsigned(row[self.round, child]),
-            num_actions=_unsigned(counts),
-            offset=begins - np.append(begins, counts.sum())[first[self.round]],
-            round_actions=self.round_actions,
-            num_rows=np.array(widths) + self.round_actions,
-            first_carried=np.concatenate([[0], np.cumsum(widths)]),
+            rounds=table(
+                first_decision=first,
+                first_carried=np.concatenate([[0], np.cumsum(widths)]),
+                base=1 + _before(self.states * self.round_actions),
+                first_state=_before(self.states),
+                num_actions=self.round_actions,
+                num_rows=np.array(widths) + self.round_actions,
+            ),
+            decisions=table(
+                parent=_unsigned(row[self.round, parent]),
+                child=_unsigned(row[self.round, child]),
+                num_actions=_unsigned(counts),
+                offset=begins - np.append(begins, counts.sum())[first[self.round]],
+            ),
+            boards=table(
+                start=np.concatenate([start[:-1] for start in starts]),
+                size=np.concatenate([np.diff(start) for start in starts]),
+            ),
             carried=_unsigned(
                 [
                     rows.row[r - 1][carried] if r else 0 * carried
                     for r, carried in enumerate(rows.carried)
                 ]
             ),
-            base=1 + _before(self.states * self.round_actions),
-            start=np.concatenate([start[:-1] for start in starts]),
-            size=np.concatenate([np.diff(start) for start in starts]),
-            first_state=_before(self.states),
             above=_unsigned(
                 [
                     self._on_board(r - 1, parents) if r else parents
@@ -352,17 +363,20 @@ class _SideBuilder:
             first_hand=np.concatenate(
                 [[0], np.cumsum(np.concatenate([some.counts for some in hands]))]
             ),
-            state=_unsigned(
-                [
-                    self._on_board(matrix.round, some.state)
-                    for matrix, some in zip(matrices, hands, strict=True)
-                ]
+            hands=table(
+                state=_unsigned(
+                    [
+                        self._on_board(matrix.round, some.state)
+                        for matrix, some in zip(matrices, hands, strict=True)
+                    ]
+                ),
+                weaker=weaker,
+                stronger=stronger,
+                twin=twin,
+                first_card=cards[:, 0],
+                second_card=cards[:, 1],
+                weight=np.concatenate([some.weight for some in hands]),
             ),
-            weight=np.concatenate([some.weight for some in hands]),
-            cards=np.concatenate([some.cards for some in hands]).astype(np.uint8),
-            weaker=_unsigned([some.weaker for some in hands], np.uint16),
-            stronger=_unsigned([some.stronger for some in hands], np.uint16),
-            twin=_unsigned([some.twin for some in hands], np.uint16),
             locks=np.zeros(0, dtype),
         )
 
@@ -414,11 +428,15 @@ class _SideBuilder:
         showdown = np.array([one.showdown for one in matrices])[terms.matrix]
         stake = terms.stake * np.where(showdown, 1, 1 - 2 * player)
         return {
-            "first_row": np.searchsorted(matrix, np.arange(len(matrices) + 1)),
-            "leaf_row": _unsigned(row[round_of[matrix], sequence]),
-            "first_term": np.append(first, len(order)),
-            "term_row": _unsigned(other_row[terms.round[order], other]),
-            "stake": stake[order],
+            "first_leaf": np.searchsorted(matrix, np.arange(len(matrices) + 1)),
+            "leaves": table(
+                row=_unsigned(row[round_of[matrix], sequence]),
+                first_term=np.append(first, len(order)),
+            ),
+            "terms": table(
+                row=_unsigned(other_row[terms.round[order], other]),
+                stake=stake[order],
+            ),
         }
 
 

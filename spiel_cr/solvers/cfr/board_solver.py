@@ -23,6 +23,12 @@ from spiel_cr.games.public_tree.game import PublicTreeGame
 from spiel_cr.games.sequence_form import locking
 from spiel_cr.games.sequence_form.layout import SequenceForm
 from spiel_cr.policies.conversions import Behaviours, reach_from_behaviour
+from spiel_cr.solvers.cfr.board_tables import (
+    Sweep,
+    Workspace,
+    scratch_size,
+    with_type,
+)
 from spiel_cr.solvers.cfr.cfr import averaging
 from spiel_cr.solvers.cfr.cfr_config import CFRConfig
 from spiel_cr.solvers.cfr.solver import Solver, SolverFunctions
@@ -51,8 +57,8 @@ class BoardState(NamedTuple):
     weight: np.ndarray
 
 
-def is_installed() -> bool:
-    """Return whether numba is installed, and the device is supported."""
+def is_available() -> bool:
+    """Return whether numba is installed and JAX uses a CPU."""
     installed = importlib.util.find_spec("numba") is not None
     return installed and jax.default_backend() == "cpu"
 
@@ -64,7 +70,7 @@ def supports(config: Any) -> bool:
     rule = config.rule
     changed = rule.custom is not None or rule.predictive or rule.exploration > 0
     plain = config.alternating and config.weights is None and not changed
-    return plain and is_installed()
+    return plain and is_available()
 
 
 def suits(game: PublicTreeGame) -> bool:
@@ -97,8 +103,8 @@ class BoardEngine:
       locks: Locked probabilities by position of each player; None without locks.
     """
 
-    def __init__(self, game: Any, dtype: np.dtype, functions: Any) -> None:
-        self.game, self.dtype, self.functions = game, dtype, functions
+    def __init__(self, game: Any, dtype: np.dtype) -> None:
+        self.game, self.dtype = game, dtype
         self.locks: tuple[np.ndarray, np.ndarray] | None = None
         most = max(1, int(np.diff(game.boards.first_child).max(initial=0)))
         self._threads = min(_PARTS, _num_processors(), most)
@@ -171,12 +177,14 @@ class BoardEngine:
         """
         if all(part is None for part in rows):
             return None
+        from spiel_cr.solvers.cfr import board_iteration
+
         game, result = self.game, []
         for player, part in enumerate(rows):
             result.append(np.full(game.sizes[player], -1.0, self.dtype))
             if part is not None:
-                self.functions.fill_positions(
-                    *(game.sides[player], game.boards, np.asarray(part)),
+                board_iteration.fill_positions(
+                    *(game.sides[player], game.boards.round, np.asarray(part)),
                     *(game.sequences[player], result[-1]),
                 )
         return result[0], result[1]
@@ -199,7 +207,7 @@ class BoardEngine:
                 for side, kept in zip(sides, locks, strict=True)
             )
             sides = first, second
-        return self.functions.Sweep(
+        return Sweep(
             boards=self.game.boards,
             player=sides[player],
             opponent=sides[1 - player],
@@ -216,30 +224,35 @@ class BoardEngine:
 
     def _allocate(self, dtype: np.dtype) -> _Memory:
         """Allocate the working memory for a data type."""
-        boards, functions = self.game.boards, self.functions
+        boards = self.game.boards
         first, second = (
             side._replace(
-                stake=side.stake.astype(dtype), weight=side.weight.astype(dtype)
+                terms=with_type(side.terms, "stake", dtype),
+                hands=with_type(side.hands, "weight", dtype),
             )
             for side in self.game.sides
         )
         # Sizes of an array of rows of each player on the largest board of each round.
         rows = [
-            [side.num_rows[r] * side.size[begin:end].max() for side in (first, second)]
+            [
+                side.rounds["num_rows"][r] * side.boards["size"][begin:end].max()
+                for side in (first, second)
+            ]
             for r, (begin, end) in enumerate(itertools.pairwise(boards.first_board))
         ]
         starts = np.cumsum([0, *(2 * max(pair) + sum(pair) for pair in rows)])
-        size = int(starts[-1]) + 3 * scratch_size(first, second, functions)
+        size = int(starts[-1]) + 3 * scratch_size(first, second)
         spaces = [
-            functions.Workspace(np.zeros(size, dtype), starts)
-            for _ in range(self._threads)
+            Workspace(np.zeros(size, dtype), starts) for _ in range(self._threads)
         ]
         totals = np.zeros((_PARTS, max(rows[0])), dtype)
         return _Memory((first, second), spaces, totals)
 
     def run(self, sweep: Any) -> float:
         """Process all boards; return the value of the player's empty sequence."""
-        functions, boards, result = self.functions, sweep.boards, 0.0
+        from spiel_cr.solvers.cfr import board_iteration as functions
+
+        boards, result = sweep.boards, 0.0
         _, spaces, totals = self._memory(sweep.numbers.dtype)
         shares = np.linspace(0, _PARTS, len(spaces) + 1).astype(np.int64).tolist()
         for g in range(boards.first_board[1]):
@@ -259,19 +272,6 @@ class BoardEngine:
                 future.result()
             result += functions.process_root(*root, totals, False, True)
         return result
-
-
-def scratch_size(first: Any, second: Any, functions: Any) -> int:
-    """Return the size of each of the three arrays for the leaf values of one board.
-
-    One of them also contains an opponent's strategy at one decision.
-    """
-    states, actions = (
-        int(max(getattr(side, name).max(initial=0) for side in (first, second)))
-        for name in ("size", "num_actions")
-    )
-    size: int = max(functions.MOST_CARDS, states) * max(functions.LANES, actions)
-    return size
 
 
 def _num_processors() -> int:
@@ -339,13 +339,14 @@ class BoardSolver(Solver):
     def _behaviour(
         self, player: int, weights: np.ndarray, dtype: np.typing.DTypeLike
     ) -> np.ndarray:
-        engine, game = self.engine, self.engine.game
+        from spiel_cr.solvers.cfr import board_iteration
+
+        game = self.engine.game
         behaviour = np.empty(game.sizes[player], dtype)
-        engine.functions.fill_behaviour(
-            game.sides[player],
-            game.boards,
-            np.asarray(weights),
+        board_iteration.fill_behaviour(
+            *(game.sides[player], game.boards.round, np.asarray(weights)),
             game.sequences[player],
+            np.zeros((2, scratch_size(*game.sides)), behaviour.dtype),
             behaviour,
         )
         return locking.kept(self.form, player, behaviour)
@@ -374,11 +375,11 @@ def make_engine(game: PublicTreeGame, dtype: np.dtype) -> BoardEngine | None:
       game: The game.
       dtype: Data type of the state and of strategies, float64 or float32.
     """
-    from spiel_cr.solvers.cfr import board_arrays, board_iteration
+    from spiel_cr.solvers.cfr import board_arrays
 
     arrays = board_arrays.board_game(game, dtype)
     memory.trim()  # Building took more memory than the arrays have.
-    return None if arrays is None else BoardEngine(arrays, dtype, board_iteration)
+    return None if arrays is None else BoardEngine(arrays, dtype)
 
 
 def make_solver(
@@ -428,13 +429,13 @@ def _blocks(arrays: Any, player: int) -> Iterator[tuple[slice, slice, tuple[int,
       Positions of the sequences, by action and private state; logical sequences, by
       private state and action; numbers of private states and of actions.
     """
-    side, boards = arrays.sides[player], arrays.boards
-    for g, r in enumerate(boards.round):
-        n = int(side.size[g])
-        origin = side.base[r] + side.start[g] * side.round_actions[r]
-        for d in range(side.first_decision[r], side.first_decision[r + 1]):
-            count = int(side.num_actions[d])
-            first = arrays.sequences[player][d] + side.start[g] * count
-            at = origin + side.offset[d] * n
+    side = arrays.sides[player]
+    for r, board in zip(arrays.boards.round, side.boards.tolist(), strict=True):
+        (start, n), row = board, side.rounds[r]
+        origin = row["base"] + start * row["num_actions"]
+        for d in range(row["first_decision"], side.rounds["first_decision"][r + 1]):
+            count = int(side.decisions["num_actions"][d])
+            first = arrays.sequences[player][d] + start * count
+            at = origin + side.decisions["offset"][d] * n
             size = n * count
             yield slice(at, at + size), slice(first, first + size), (n, count)

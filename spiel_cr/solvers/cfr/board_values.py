@@ -15,10 +15,10 @@ from spiel_cr.games.sequence_form.layout import SequenceForm
 from spiel_cr.games.sequence_form.locking import Rows
 from spiel_cr.solvers.cfr.board_solver import (
     BoardEngine,
-    is_installed,
+    is_available,
     make_engine,
-    scratch_size,
 )
+from spiel_cr.solvers.cfr.board_tables import scratch_size
 
 # Action probabilities by logical sequence, float [S] of each player.
 Strategies = tuple[np.ndarray, np.ndarray]
@@ -57,24 +57,26 @@ class BoardValues:
         game = self.engine.game
         side, starts = game.sides[player], game.sequences[player]
         first = int(np.flatnonzero(starts == sequence)[0])
-        r = int(np.searchsorted(side.first_decision, first, "right")) - 1
+        ends = side.rounds["first_decision"]
+        r = int(np.searchsorted(ends, first, "right")) - 1
         boards = range(*game.boards.first_board[r : r + 2].tolist())
-        states = int(side.size[boards.start : boards.stop].sum())
+        states = int(side.boards["size"][boards.start : boards.stop].sum())
         decisions = range(first, first + 1)
-        if states * side.round_actions[r] <= _MOST_VALUES:
-            decisions = range(*side.first_decision[r : r + 2].tolist())
-        width = int(side.num_actions[decisions].sum())
+        if states * side.rounds["num_actions"][r] <= _MOST_VALUES:
+            decisions = range(*ends[r : r + 2].tolist())
+        counts, offsets = side.decisions["num_actions"], side.decisions["offset"]
+        width = int(counts[decisions].sum())
         record = np.zeros(states * width)
         sweep = self.engine.sweep(player, self._positions(behaviours), record.dtype)
         recorded = np.array([decisions.start, decisions.stop, width])
         self.engine.run(sweep._replace(recorded=recorded, record=record))
         record, values = np.ldexp(record, game.exponent), {}
         for d in decisions:
-            count = int(side.num_actions[d])
+            count = int(counts[d])
             values[int(starts[d])] = block = np.empty((states, count))
             for g in boards:
-                start, n = int(side.start[g]), int(side.size[g])
-                offset = int(side.offset[d] - side.offset[decisions.start])
+                start, n = side.boards[g].tolist()
+                offset = int(offsets[d] - offsets[decisions.start])
                 at = start * width + offset * n
                 part = record[at : at + count * n].reshape(count, n)
                 block[start : start + n] = part.T
@@ -84,14 +86,16 @@ class BoardValues:
         self, player: int, round: int, reach: np.ndarray, *, showdown: bool
     ) -> np.ndarray:
         """See `layout.Evaluator.matrix_values`."""
-        game, functions = self.engine.game, self.engine.functions
+        from spiel_cr.solvers.cfr import board_iteration
+
+        game = self.engine.game
         side, opponent, boards = game.sides[player], game.sides[1 - player], game.boards
         first, end = boards.first_matrix[round : round + 2].tolist()
         k = first + int(np.argmax(boards.is_showdown[first:end]))
         first, end = boards.first_board[round : round + 2].tolist()
-        values = np.zeros(int(side.size[first:end].sum()))
-        scratch = np.zeros((3, scratch_size(side, opponent, functions)))
-        functions.add_matrix(
+        values = np.zeros(int(side.boards["size"][first:end].sum()))
+        scratch = np.zeros((3, scratch_size(side, opponent)))
+        board_iteration.add_matrix(
             *(boards, side, opponent, k, showdown, reach, values, scratch)
         )
         return np.ldexp(values, game.exponents[k])
@@ -110,7 +114,7 @@ def with_values(
       form: The game in sequence form.
       dtype: Data type of strategies, float64 or float32.
     """
-    if form.evaluator is not None or not form.is_zero_sum or not is_installed():
+    if form.evaluator is not None or not form.is_zero_sum or not is_available():
         return form
     engine = make_engine(game, dtype)
     if engine is None:

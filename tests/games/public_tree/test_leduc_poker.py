@@ -24,8 +24,8 @@ def test_payoffs_and_iterates_are_those_of_the_tree(game):
     suits_alike = "suit_isomorphism=true" in game
     assert form.num_private_states(0) == [3, 9 if suits_alike else 15]
     for iterations in (1, 2, 20):
-        public = solved(game, "cfr+", iterations)
-        built = solved(game, "cfr+", iterations, form="tree")
+        public = solved(form, "cfr+", iterations)
+        built = solved(tree, "cfr+", iterations, form="tree")
         assert public.nash_conv() == pytest.approx(built.nash_conv(), abs=1e-11)
         assert public.game_value() == pytest.approx(built.game_value(), abs=1e-11)
 
@@ -47,7 +47,9 @@ def test_the_value_is_that_of_linear_programming():
     assert result.nash_conv() < 1e-7
 
 
-@pytest.mark.parametrize("algorithm", ["public-es", "public-vr+"])
+@pytest.mark.parametrize(
+    "algorithm", ["public-es", pytest.param("public-vr+", marks=pytest.mark.slow)]
+)
 def test_public_sampling_needs_only_the_name_of_the_game(algorithm):
     first = spiel_cr.solve("leduc_poker", algorithm, 20)
     last = spiel_cr.solve("leduc_poker", algorithm, 1000)

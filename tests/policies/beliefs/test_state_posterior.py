@@ -1,6 +1,7 @@
 """Beliefs on states: against enumeration, with hidden parts scrambled, limits."""
 
 import collections
+import functools
 import math
 
 import numpy as np
@@ -44,6 +45,12 @@ class Some(policy_lib.Policy):
         return dict(zip(legal, (weights / weights.sum()).tolist(), strict=True))
 
 
+@functools.cache
+def walked(string):
+    """All histories of a game; kept, because several tests use the same game."""
+    return reference.Tree(pyspiel.load_game(string))
+
+
 def beliefs(tree, opponent, player):
     """By enumeration: {own information state: {path: probability}}, and where the
     opponent's policy cannot lead."""
@@ -74,9 +81,9 @@ def belief(posterior):
     }
 
 
-def check_all(game, opponent, player, *, every=1, **settings):
+def check_all(game, opponent, player, *, every=1, tree=None, **settings):
     """At every own information state; returns how many, and how many surprises."""
-    tree = reference.Tree(game)
+    tree = tree or reference.Tree(game)
     expected, reach, surprises = beliefs(tree, opponent, player)
     posterior = StatePosterior(game, player, opponent, **settings)
     for (who, key), histories in list(tree.infosets.items())[::every]:
@@ -113,13 +120,13 @@ def check_all(game, opponent, player, *, every=1, **settings):
 )
 def test_beliefs_are_those_of_enumeration(string, player, compare):
     game = pyspiel.load_game(string)
-    check_all(game, Some(game, 1), player, compare=compare)
+    check_all(game, Some(game, 1), player, tree=walked(string), compare=compare)
 
 
 @pytest.mark.parametrize("player", [0, 1])
 def test_beliefs_in_leduc(player):
     game = pyspiel.load_game("leduc_poker")
-    settings = {"compare": "always"}
+    settings = {"compare": "always", "tree": walked("leduc_poker")}
     check_all(game, Some(game, 2), player, every=9, **settings)
 
 
@@ -130,14 +137,16 @@ def test_beliefs_in_leduc(player):
 def test_where_the_opponent_cannot_lead(string, kind):
     game = pyspiel.load_game(string)
     for player in (0, 1):
-        count, surprises = check_all(game, FixedPolicy(game, kind), player)
+        opponent = FixedPolicy(game, kind)
+        count, surprises = check_all(game, opponent, player, tree=walked(string))
         assert 0 < surprises < count
 
 
 def test_actions_that_are_never_taken():
     game = pyspiel.load_game("python_leduc_poker")
     for player in (0, 1):
-        check_all(game, Some(game, 3, zeros=True), player)
+        opponent = Some(game, 3, zeros=True)
+        check_all(game, opponent, player, tree=walked("python_leduc_poker"))
 
 
 @pytest.mark.parametrize("seed", range(12))
@@ -172,8 +181,7 @@ def test_hidden_moves_are_not_counted():
 
 def test_what_is_hidden_is_not_looked_at():
     """Any history of an information state gives the same belief."""
-    game = pyspiel.load_game("leduc_poker")
-    tree = reference.Tree(game)
+    game, tree = pyspiel.load_game("leduc_poker"), walked("leduc_poker")
     opponent = Some(game, 4)
     for player in (0, 1):
         first, second = (
@@ -240,8 +248,7 @@ def test_auto_goes_on_by_always():
     """Where too much would have to be followed, wrong cards are dropped at once."""
     game = pyspiel.load_game("leduc_poker")
     opponent = Some(game, 6)
-    tree = reference.Tree(game)
-    expected, *_ = beliefs(tree, opponent, 1)
+    expected, *_ = beliefs(walked("leduc_poker"), opponent, 1)
     posterior = StatePosterior(game, 1, opponent, max_histories=12)
     state = after(game, 0, 2, 1, 1, 4, 1)
     posterior.update(state)

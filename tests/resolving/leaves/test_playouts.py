@@ -12,7 +12,9 @@ from spiel_cr.resolving.leaves.playout_values import PlayoutValue
 from tests.support import games
 
 
-@pytest.mark.parametrize("name", ["kuhn", "leduc"])
+@pytest.mark.parametrize(
+    "name", ["kuhn", "leduc7", pytest.param("leduc", marks=pytest.mark.slow)]
+)
 def test_playouts_converge_to_uniform_play(name):
     """Errors of 400 playouts have the size that their variance predicts.
 
@@ -49,7 +51,7 @@ def test_one_playout_ends_in_a_payoff_that_can_follow():
 
 def test_playouts_by_a_policy(tmp_path):
     """A deterministic policy leaves only chance to draw."""
-    tree, path = games.compiled("leduc"), str(tmp_path / "leduc.npz")
+    tree, path = games.compiled("leduc7"), str(tmp_path / "leduc.npz")
     result = spiel_cr.solve(tree, "cfr+", 200)
     result.save(path)
     every = np.arange(len(tree.histories))
@@ -81,7 +83,7 @@ def test_strings():
 
 
 def test_a_lookahead_with_many_playouts_is_that_of_uniform_play():
-    tree = spiel_cr.build_tree("leduc_poker", observations=True)
+    tree = games.compiled("leduc7")
 
     def nash_conv(leaf):
         config = spiel_cr.ResolvingConfig(

@@ -1,5 +1,6 @@
 """Iterates of compiled functions, board by board, are those of `cfr.step`."""
 
+import functools
 import os
 
 import numpy as np
@@ -20,14 +21,15 @@ numba = pytest.importorskip("numba")
 # Three rounds; suits that are equivalent, so that private states have several hands;
 # showdowns before the river.
 FLOP = {"board": "5s9sJs", "pot": 60, "stack": 60, "bets": "allin"}
-FLOP_RANGES = ("KK,QQ:0.5", "AA,TT,AsJs")
+FLOP |= {"ranges": ("KK,QQ:0.5", "AA,TT,AsJs")}
 TURN = {"board": "AsKd7c2h", "pot": 60, "stack": 200, "bets": "50%; raises allin"}
-TURN_RANGES = ("AT+,77", "KT+,QJ:0.25")
+TURN |= {"ranges": ("AT+,77:0.3", "KT+,QJ:0.25")}
 
 
-def game_of(kind, ranges):
+@functools.cache
+def game_of(street):
     registered("spiel_cr.public_tree", "universal_poker")
-    return public_tree_game(str(poker.spot(**kind, ranges=ranges)))
+    return public_tree_game(str(poker.spot(**{"flop": FLOP, "turn": TURN}[street])))
 
 
 def compiled(game, form, name, dtype=np.float64):
@@ -38,9 +40,9 @@ def compiled(game, form, name, dtype=np.float64):
     return solver
 
 
-def both(kind, ranges, name, dtype=np.float64, locks=None):
+def both(street, name, dtype=np.float64, locks=None):
     """The compiled functions' solver and JAX's, of the same game."""
-    game = game_of(kind, ranges)
+    game = game_of(street)
     form = game.sequence_form
     if locks is not None:
         form = locked(form, locks(game))
@@ -69,7 +71,7 @@ def compare(boards, reference, tolerance):
     ],
 )
 def test_same_iterates_on_a_flop(name, dtype, tolerance):
-    solvers = both(FLOP, FLOP_RANGES, name, dtype)
+    solvers = both("flop", name, dtype)
     for solver in solvers:
         solver.run(10)
     compare(*solvers, tolerance)
@@ -87,7 +89,7 @@ def test_locks_and_a_restored_state_on_a_turn():
         )
         return None, rows
 
-    boards, reference = both(TURN, TURN_RANGES, "dcfr", locks=locks)
+    boards, reference = both("turn", "dcfr", locks=locks)
     boards.run(6)
     arrays = {name: array.copy() for name, array in boards.arrays().items()}
     snapshot = boards.state
@@ -111,7 +113,7 @@ def test_locks_and_a_restored_state_on_a_turn():
 )
 def test_evaluation_is_exact(dtype):
     """Best responses to the same strategies by JAX, relative to the largest stake."""
-    game = game_of(TURN, ("AT+,77:0.3", "KT+,QJ:0.25"))
+    game = game_of("turn")
     solver = compiled(game, game.sequence_form, "dcfr", dtype)
     solver.run(8)
     strategies = tuple(solver.average_behaviour(player) for player in range(2))
@@ -121,7 +123,7 @@ def test_evaluation_is_exact(dtype):
 
 
 def test_threads_do_not_change_the_result(monkeypatch):
-    game, results = game_of(FLOP, FLOP_RANGES), []
+    game, results = game_of("flop"), []
     for threads in (1, 3, 16):
         monkeypatch.setattr(board_solver, "_num_processors", lambda n=threads: n)
         solver = compiled(game, game.sequence_form, "dcfr")
@@ -138,7 +140,7 @@ def test_threads_are_as_many_as_processors_allowed(monkeypatch):
 
 @pytest.mark.parametrize("extras", [("poker", None), (None, "poker")])
 def test_checkpoints_are_resumed_with_the_same_extra(extras, tmp_path, monkeypatch):
-    game, path = str(poker.spot(**TURN, ranges=TURN_RANGES)), tmp_path / "turn.ckpt"
+    game, path = str(poker.spot(**TURN)), tmp_path / "turn.ckpt"
     supported = board_solver.supports
 
     def solve(extra, iterations):

@@ -3,6 +3,7 @@
 import pyspiel
 import pytest
 
+import game_defs  # noqa: F401  (registers the games)
 import spiel_cr
 
 
@@ -121,7 +122,8 @@ def _check(tree, behaviours, slow):
     [
         ("kuhn_poker", 6, 24),
         ("kuhn_poker", 530, 24),
-        ("leduc_poker", 6, 2184),
+        ("python_leduc_poker", 6, 300),
+        pytest.param("leduc_poker", 6, 2184, marks=pytest.mark.slow),
         pytest.param("leduc_poker", 505, 2184, marks=pytest.mark.slow),
     ],
 )

@@ -129,7 +129,7 @@ def test_exploration_keeps_every_action_alive():
 
 def test_checkpoints_of_other_runs_are_refused(tmp_path):
     variant, path = "evr-mccfr(batch=32)", tmp_path / "checkpoint"
-    compiled = games.compiled("kuhn")
+    compiled = games.compiled("matrix_rps")
     solve_with(compiled, variant, 30, checkpoint_path=path, seed=4)
     content = path.read_bytes()
     for other in ({"seed": 5}, {"dtype": "float64"}, {"algorithm": "os-mccfr"}):
