@@ -88,7 +88,9 @@ def run(arguments: Arguments) -> dict[str, object]:
     announce("looking for the table of all-in hands")
     folder = arguments.cache or atomic.cache_folder()
     draws = equities.Draws(setting.players, arguments.boards, arguments.seed)
-    table = equities.through(folder, _strength, draws, progress=True, executor=executor)
+    table = equities.through(
+        folder, strengths.of_sets, draws, progress=True, executor=executor
+    )
     out = pathlib.Path(arguments.out) if arguments.out else None
     announce("solving the tournament")
     engine = Engine(equities.hand_tables(table), max(executor.workers, 1))
@@ -145,10 +147,6 @@ def _numbers(flag: str, text: str, pattern: str) -> list[str]:
             f"'50/30/20'"
         )
     return parts
-
-
-def _strength(sets: np.ndarray) -> np.ndarray:
-    return strengths.strengths(strengths.split(sets))
 
 
 @contextlib.contextmanager

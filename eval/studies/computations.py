@@ -331,7 +331,7 @@ def push_fold(
       boards: Number of boards of the table, which is kept in the user's cache.
     """
     draws = equities.Draws(len(stacks), boards, seed)
-    table = equities.through(atomic.cache_folder(), _strengths, draws)
+    table = equities.through(atomic.cache_folder(), strengths.of_sets, draws)
     settings = push_fold_solve.SolveSettings(algorithm, scaled(size, rounds), steps)
     solution = push_fold_solve.solve_tournament(
         *(stacks, prizes, [300, 600], Engine(equities.hand_tables(table))),
@@ -339,7 +339,3 @@ def push_fold(
     )
     gain = float(solution.levels[0].regrets.max()) / prizes[0]
     yield Measurement(f"{algorithm}, {len(stacks)} players", 100 * gain, rounds)
-
-
-def _strengths(sets: np.ndarray) -> np.ndarray:
-    return strengths.strengths(strengths.split(sets))

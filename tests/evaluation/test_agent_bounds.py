@@ -5,7 +5,7 @@ import pytest
 
 import spiel_cr
 from spiel_cr.evaluation.agents.bounds import AgentResponder, value_bounds
-from spiel_cr.evaluation.agents.memory_test import memory_test
+from spiel_cr.evaluation.agents.evaluation import memory_test
 from spiel_cr.policies import best_responses
 from spiel_cr.policies.conversions import reach_from_behaviour
 from tests.support.games import compiled as game_tree

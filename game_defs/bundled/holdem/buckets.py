@@ -169,7 +169,7 @@ class Buckets:
           are equal, share a card, or the board has one of their cards.
         """
         cards = board.sum()
-        strong = strengths.strengths(strengths.split(self._hands | cards))
+        strong = strengths.of_sets(self._hands | cards)
         left = self._hands & cards == 0
         disjoint = (self._hands[:, None] & self._hands == 0) & left & left[:, None]
         beats: np.ndarray = np.sign(strong[:, None] - strong) * disjoint
@@ -219,7 +219,7 @@ class Buckets:
         """Return twice the weaker hands plus ties, on final boards, uint16 [n, H]."""
         boards = self._boards[-1][places, None]
         levels = np.empty((len(boards), len(self._hands)), np.uint16)
-        strong = strengths.strengths(strengths.split(boards | self._hands))
+        strong = strengths.of_sets(boards | self._hands)
         strong[boards & self._hands != 0] = -1
         for row, level in zip(strong, levels, strict=True):
             ordered = np.sort(row)

@@ -75,6 +75,11 @@ def split(sets: np.ndarray) -> np.ndarray:
     return masks
 
 
+def of_sets(sets: np.ndarray) -> np.ndarray:
+    """Return `strengths` of sets of `card_bits`, int64 [...]."""
+    return strengths(split(sets))
+
+
 def strengths(masks: np.ndarray) -> np.ndarray:
     """Return the strengths of hands, which are those of the best five cards.
 
