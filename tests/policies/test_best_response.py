@@ -87,15 +87,7 @@ def test_uniform_nash_conv_of_the_catalogue(case):
     assert nash_conv(form, reach) == pytest.approx(case.uniform, abs=1e-6)
 
 
-@pytest.mark.parametrize(
-    "case",
-    [
-        pytest.param(
-            case, id=case.name, marks=[pytest.mark.slow] * (case.histories > 2500)
-        )
-        for case in JUDGED
-    ],
-)
+@pytest.mark.parametrize("case", JUDGED, ids=lambda c: c.name)
 def test_values_of_the_catalogue(case):
     """The rows' values against a linear program that knows nothing of spiel_cr."""
     # HiGHS keeps constraints to 1e-7 relative; values are far more exact in practice.

@@ -57,7 +57,7 @@ def played_by_chance(form, rows):
 
 
 @pytest.mark.parametrize("name", [LEDUC, LARGER])
-@pytest.mark.parametrize("share", [pytest.param(0.2, marks=pytest.mark.slow), 0.6, 1.0])
+@pytest.mark.parametrize("share", [0.2, 0.6, 1.0])
 def test_leduc_as_if_chance_played_the_locked_rows(share, name):
     tree = compiled(name)
     locks = some_locks(tree, 0, share)

@@ -119,7 +119,7 @@ def test_equal_weights_of_infosets(game, form, buckets):
 
 def test_weights_of_infosets():
     """The average is the sum of weight · reach · strategy, as slow code computes it."""
-    tree = spiel_cr.build_tree("python_leduc_poker")
+    tree = spiel_cr.build_tree("leduc_poker")
     rule = CustomRule(plus, averaging=by_size, raw=True)
     sums = [np.zeros(of.num_sequences) for of in tree.decisions]
     for t in range(1, 6):
@@ -175,14 +175,9 @@ def recent(old, mean, count):
     return old + (1 - 0.5**count) * (mean - old)
 
 
+@pytest.mark.parametrize("dtype", ["float64", "float32"])
 @pytest.mark.parametrize(
-    ("weights", "gamma", "dtype"),
-    [
-        (lambda t: t**2, 2.0, "float64"),
-        (lambda t: t**2, 2.0, "float32"),
-        (lambda t: 1.0 + 0 * t, 0.0, "float64"),
-        pytest.param(lambda t: 1.0 + 0 * t, 0.0, "float32", marks=pytest.mark.slow),
-    ],
+    ("weights", "gamma"), [(lambda t: t**2, 2.0), (lambda t: 1.0 + 0 * t, 0.0)]
 )
 def test_weights_equal_the_exponent(weights, gamma, dtype):
     """The same weights as a function and as an exponent give the same average."""

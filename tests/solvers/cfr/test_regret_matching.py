@@ -64,7 +64,7 @@ ROUNDING = 1e-14
 
 @every_rule
 @given(block=blocks(), iteration=st.integers(1, 10**6))
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=40, deadline=None)
 def test_a_distribution_over_legal_actions(rule, block, iteration):
     new, strategy = update(rule, *block, iteration)
     legal = block[2]
@@ -78,7 +78,7 @@ def test_a_distribution_over_legal_actions(rule, block, iteration):
 
 @every_rule
 @given(block=blocks())
-@settings(max_examples=12, deadline=None)
+@settings(max_examples=25, deadline=None)
 def test_padding_is_untouched(rule, block):
     """What stands in padding of the instantaneous regrets changes nothing."""
     regrets, gained, legal = block
@@ -92,7 +92,7 @@ def test_padding_is_untouched(rule, block):
 
 @every_rule
 @given(block=blocks(), scale=st.sampled_from([0.25, 2.0, 1024.0]))
-@settings(max_examples=12, deadline=None)
+@settings(max_examples=25, deadline=None)
 def test_strategies_do_not_depend_on_the_unit_of_utility(rule, block, scale):
     """Powers of two scale without rounding, so equality is exact."""
     regrets, gained, legal = block
@@ -104,7 +104,7 @@ def test_strategies_do_not_depend_on_the_unit_of_utility(rule, block, scale):
 
 @every_rule
 @given(block=blocks())
-@settings(max_examples=12, deadline=None)
+@settings(max_examples=25, deadline=None)
 def test_infosets_do_not_depend_on_each_other(rule, block):
     regrets, gained, legal = block
     new, strategy = update(rule, regrets, gained, legal)

@@ -315,7 +315,7 @@ def test_unbiased(name, scheme, baseline):
         assert np.ptp(sample.roots) > 0.1
 
 
-@ONE_GAME
+@pytest.mark.parametrize("name", STRINGS)
 def test_outcome_sampling_is_the_textbooks(name):
     """Lanctot et al. 2009: one utility over one probability."""
     for player in PLAYERS:
