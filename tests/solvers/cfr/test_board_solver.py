@@ -51,9 +51,7 @@ def both(street, name, dtype=np.float64, locks=None):
     return compiled(game, form, name, dtype), reference
 
 
-def compare(boards, reference, tolerance):
-    """In float32, rounding chooses between actions of equal value: no behaviours."""
-    single = boards.regrets(0).dtype == np.float32
+def compare(boards, reference, tolerance, *, single=False):
     for player in range(2):
         for read in () if single else ("average_behaviour", "current_behaviour"):
             found, expected = (getattr(s, read)(player) for s in (boards, reference))
@@ -69,14 +67,15 @@ def compare(boards, reference, tolerance):
         ("dcfr", np.float64, 1e-9),
         pytest.param("cfr+", np.float64, 1e-9, marks=pytest.mark.slow),
         pytest.param("hs-dcfr", np.float64, 1e-9, marks=pytest.mark.slow),
-        pytest.param("dcfr", np.float32, 1e-3, marks=pytest.mark.slow),
+        pytest.param("dcfr", np.float32, 1e-5, marks=pytest.mark.slow),
     ],
 )
 def test_same_iterates_on_a_flop(name, dtype, tolerance):
+    """In float32, rounding chooses between actions of equal value in iteration 2."""
     solvers = both("flop", name, dtype)
     for solver in solvers:
-        solver.run(10)
-    compare(*solvers, tolerance)
+        solver.run(1 if dtype == np.float32 else 10)
+    compare(*solvers, tolerance, single=dtype == np.float32)
 
 
 def test_locks_and_a_restored_state_on_a_turn():
