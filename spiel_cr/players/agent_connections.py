@@ -108,8 +108,8 @@ class AgentConnection:
     """A connection to an agent, which is opened by the first message.
 
     A program reads messages from standard input, one JSON object a line. A server
-    receives each message by a connection of its own; proxies of the environment are not
-    used, and redirections are not followed.
+    receives each message by a new connection; proxies of the environment are not used,
+    and redirections are not followed.
     """
 
     def __init__(self, config: AgentConfig) -> None:

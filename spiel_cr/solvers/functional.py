@@ -219,7 +219,7 @@ def best_response_value(
 
 
 def nash_conv(game: GameArrays, strategies: Strategies) -> jax.Array:
-    """Return NashConv: what both players together gain by best responses, a scalar."""
+    """Return NashConv, the sum of both players' gains by best responses, a scalar."""
     first, second = (best_response_value(game, strategies, p) for p in range(2))
     return first + second
 

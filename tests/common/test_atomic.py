@@ -1,4 +1,4 @@
-"""Where files may be written, by whom, and what is left when that fails."""
+"""Paths of files that may be written, permissions, and files left after a failure."""
 
 import concurrent.futures
 import errno

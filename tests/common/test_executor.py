@@ -117,7 +117,7 @@ def test_a_token_that_ray_would_not_send_is_named(place, tmp_path, monkeypatch):
 
 
 def test_results_in_the_order_of_keys():
-    """Each as soon as those before it are there; none is asked for beyond that."""
+    """Each result follows the ones before it, and no further task is started."""
     came = []
 
     def results():
@@ -165,7 +165,7 @@ def test_what_a_dead_worker_did_is_done_again(backend, tmp_path):
 
 @quick_without_ray
 def test_what_a_task_yields_comes_at_once_and_once(backend, tmp_path):
-    """One that dies after its second result goes on from what it is given then."""
+    """A task that dies after its second result continues from its second argument."""
     mortal = bool(backend["workers"])
     told = [mortal]
     results = do(backend, {"told": ("tell", told), **ADDED}, tmp_path)
@@ -222,10 +222,10 @@ def test_nodes_with_other_code_are_refused(cluster, tmp_path, monkeypatch):
 
 @pytest.mark.slow
 def test_a_node_may_die(cluster, tmp_path):
-    """The last test of the cluster: what the second node had begun is done elsewhere.
+    """Another node repeats the tasks that the second node had started.
 
-    Three tasks stay, so that the first node has two and the second one; then the second
-    node is killed, and when its worker is gone, nobody has to stay any more.
+    Three tasks wait, so that the first node has two and the second one. Then the second
+    node is killed; when its worker has ended, the tasks no longer wait.
     """
     second = cluster.add_node(num_cpus=1, object_store_memory=_STORE)
     tasks = {n: ("stay" if n < 3 else "add", n) for n in range(6)}
@@ -313,5 +313,5 @@ worker.end()
 
 
 def test_a_terminal_that_is_closed_leaves_what_keeps_track_of_semaphores():
-    """Else Python prints a traceback of its own, and they stay."""
+    """Otherwise Python prints a traceback, and the semaphores remain."""
     subprocess.run([sys.executable, "-c", _HANGUP], check=True)

@@ -1,4 +1,4 @@
-"""The parser of `name(parameter=value,...)`: what it reads, and what it refuses."""
+"""The parser of `name(parameter=value,...)`, with valid and invalid strings."""
 
 import dataclasses
 import re

@@ -1,4 +1,4 @@
-"""The command line: what it prints where, its JSON, its files, how it refuses."""
+"""The command line: its output, JSON, files and errors."""
 
 import importlib.util
 import json

@@ -1,4 +1,4 @@
-"""The command `spot`: what it solves, and saved spots that it opens."""
+"""The command `spot`: solving, and opening saved spots."""
 
 import csv
 

@@ -71,7 +71,7 @@ def _quick(game):
 
 
 def _exploit(game, who):
-    """Exact answers come early; what is searched uses all of its time."""
+    """Exact results come early; a search uses all of its time."""
     moves = getattr(who, "moves", False)
     seconds = 0.4 if game == SIMULATED or moves else 60.0
     return spiel_cr.exploit(game, who, seconds=seconds).at_least

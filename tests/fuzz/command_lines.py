@@ -1,8 +1,8 @@
-"""Fuzzed command lines: made from the parsers themselves, run, and judged.
+"""Fuzzed command lines, which are generated from the parsers, run, and checked.
 
-`make_line(seed)` draws a command with options that go together, and then, mostly,
-spoils one argument. So it is known what must be refused, and what the refusal must
-name. `complaints` says what is wrong with what came out. To see one again:
+`make_line(seed)` draws a command with options that are valid together, and usually
+makes one argument invalid. The command must then reject this argument by name.
+`complaints` lists the faults of the output. To repeat a line, run
 `python -m tests.fuzz command_lines SEED SEED+1`.
 """
 
@@ -41,8 +41,8 @@ class Line(NamedTuple):
     Attributes:
       seed: makes it again.
       words: after `spiel-cr`.
-      spoiled: what must be refused; several: one of them is named. None: the line
-        makes sense.
+      spoiled: Invalid values, of which the error names one; None if the line is
+        valid.
     """
 
     seed: int
@@ -246,7 +246,7 @@ def _agree(
 
 
 def _spoil(draw: random.Random, command: str, chosen: dict[str, str]) -> Bad:
-    """Replaces one argument's value by one that must be refused."""
+    """Replace the value of an argument by an invalid one."""
     flag = draw.choice(list(options()[command]))
     bad = draw.choice(bad_of(command, flag))
     if flag == "--learn" or flag not in ("--simulations", "--learn"):
@@ -406,7 +406,7 @@ def _is_shown(message: str, bad: Bad) -> bool:
 
 
 def complaints(line: Line, outcome: Outcome) -> list[str]:
-    """What is wrong with how a line ended; nothing: all is well."""
+    """Return the faults of the output of a line; none if it is correct."""
     found = []
     if outcome.error:
         last = outcome.error.strip().splitlines()[-1]
@@ -466,9 +466,9 @@ _CHEAP = ("info", "solve", "play", "show", "subgame", "compare", "tournament", "
 
 
 def cheap_line(seed: int) -> Line:
-    """Of all lines drawn from the seed on, the first that costs little.
+    """Return the first line, of those drawn from the seed on, that takes little time.
 
-    It is refused, and that by a command that compiles no programs before.
+    A command rejects it before it compiles functions.
     """
     line = make_line(seed)
     while not (line.spoiled and line.spoiled[0].sure and line.words[0] in _CHEAP):

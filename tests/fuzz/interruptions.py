@@ -1,16 +1,15 @@
 """Commands that are killed, interrupted, short of disk, or two at a time.
 
-Each trial starts a command as a process of its own, disturbs it at a random moment, and
-looks at what is left: every file is whole, no line of a journal is lost. Then the same
-command is given again: it must finish, and come to the results of a run that nothing
-disturbed.
+Each trial starts a command in a new process, disturbs it at a random moment, and checks
+the files: every file is complete, and no line of a log is lost. Then the trial repeats
+the command, which must finish with the results of an undisturbed run.
 What a trial does depends on its number, and on how quick the machine is:
 
     python -m tests.fuzz interruptions FIRST LAST [--only COMMAND ...]
 
 Processes are forked from this one, which has imported everything and computed nothing:
 that saves the seconds of a start. Trials of the start itself begin a new interpreter,
-which imports what it needs when it needs it.
+with its own imports.
 """
 
 import contextlib
@@ -125,7 +124,7 @@ SOLVES = [name for name, line in COMMANDS.items() if line.startswith("solve")]
 
 
 class Ended(NamedTuple):
-    """A process that has ended: its code as `subprocess` counts, and what it wrote."""
+    """A process that has ended: its exit code as in `subprocess`, and its output."""
 
     code: int
     out: str
@@ -360,9 +359,9 @@ class Harness:
         return "+".join(sorted(str(one.code) for one in ended))
 
     def _again(self, command: str, folder: pathlib.Path, true: Baseline) -> None:
-        """Gives the command once more: it goes on to the results of the other.
+        """Repeat the command, which must resume and finish with the same results.
 
-        The quick way goes on with one worker.
+        In the quick form, it resumes with one worker.
         """
         lines = journals(folder)
         words = self.words(command, folder)
@@ -447,7 +446,7 @@ def _fill(folder: pathlib.Path, left: int) -> None:
 
 
 def check_end(kind: str, ended: Ended) -> None:
-    """How a process that was disturbed may end, and what it may say."""
+    """Check the exit code and the messages of a process that was disturbed."""
     last = (ended.err.splitlines() or [""])[-1]
     if kind == "start" and ended.code == 1 and "KeyboardInterrupt" in last:
         # Python's own start, before the first line of this project.

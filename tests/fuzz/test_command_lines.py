@@ -1,4 +1,4 @@
-"""Command lines that nobody meant: nonsense is refused, in one line that helps."""
+"""Random command lines: invalid ones are errors of one helpful line."""
 
 import collections
 import pathlib

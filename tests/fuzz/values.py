@@ -1,7 +1,7 @@
-"""What options are tried with: values that make sense, and values that do not.
+"""Valid and invalid values for the options of commands.
 
-Numbers, sizes, paths and choices are taken from the parsers; `_VALUES` has what is
-written in words, and numbers of other ranges than 1, 2, 3, ...
+Numbers, sizes, paths and choices come from the parsers. `_VALUES` contains words, and
+numbers of other ranges than 1, 2, 3, ...
 """
 
 import argparse
@@ -20,14 +20,14 @@ from spiel_cr.solvers.cfr.cfr_config import PRESETS, SAMPLED_PRESETS
 
 
 class Bad(NamedTuple):
-    """A value that must be refused.
+    """An invalid value.
 
     Attributes:
-      value: what is written.
+      value: The value as written.
       names: what a message may call the argument; none: the option's own name.
       shown: what of the value a message must show; none: all of it.
       inside: a string that messages quote; names and values must be shown besides.
-      sure: false: it may make sense, and if not, it must be refused.
+      sure: Whether it is always invalid; otherwise it may be valid.
     """
 
     value: str

@@ -1,4 +1,4 @@
-"""Games laid out without their forced moves."""
+"""Games without their forced moves."""
 
 import functools
 

@@ -1,4 +1,4 @@
-"""Agents in other programs: messages, invalid answers, and what is not allowed."""
+"""Agents in other programs: messages, invalid answers, and security."""
 
 import http.server
 import json

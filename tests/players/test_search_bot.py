@@ -1,4 +1,4 @@
-"""Search by update equivalence in a seat: beliefs, steps, clocks, what it refuses."""
+"""Players that search by update equivalence: beliefs, steps, clocks and errors."""
 
 import functools
 import math

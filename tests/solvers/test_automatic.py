@@ -1,4 +1,4 @@
-"""`auto` says what it chose, tries fairly, and keeps to it."""
+"""`auto` reports its choice, gives each candidate the same trial, and keeps to it."""
 
 import numpy as np
 import pytest
@@ -91,7 +91,7 @@ def test_single_precision_where_it_is_enough(tmp_path):
 
 
 def test_double_precision_goes_on_where_single_stalls(monkeypatch):
-    """It comes to what double precision comes to alone, and says what it did."""
+    """It reaches the result of double precision alone, and reports the change."""
     options, goal = GameOptions("public-tree"), spiel_cr.Goal(50_000, until=1e-4)
     monkeypatch.setattr(automatic, "_FINE", 1e-8)
     watched = spiel_cr.solve(_RIVER, goal=goal, options=options)
@@ -113,7 +113,7 @@ def test_double_precision_goes_on_where_single_stalls(monkeypatch):
 
 
 def test_nothing_goes_on_where_the_run_is_over(monkeypatch):
-    """Neither at the last iteration, nor where what was asked for is reached."""
+    """Neither after the last iteration, nor when the goal is reached."""
     monkeypatch.setattr(automatic, "_FINE", 1e-8)
     monkeypatch.setattr(automatic, "_STALLED", {2: 0.0, 4: 0.0})
     options = GameOptions("public-tree")
@@ -131,7 +131,7 @@ def test_nothing_goes_on_where_the_run_is_over(monkeypatch):
 
 
 def test_memory_of_double_precision_is_asked_for_before(monkeypatch):
-    """A run that may go on in double precision is refused where that is too large."""
+    """It is an error if a possible continuation in double precision is too large."""
     monkeypatch.setattr(automatic, "_FINE", 1e-8)
 
     def check(game, algorithm, dtype, limit, *, need=None):

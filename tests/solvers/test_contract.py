@@ -1,7 +1,7 @@
 """The contract of all algorithms of the registry, on games in every form they take.
 
-A policy is valid; the same seed gives the same bits; a run that is resumed gives those
-of one that was not; the second run compiles nothing; NashConv is under its bound; and
+A policy is valid; runs with one seed are bitwise equal, also if one of them is resumed;
+ the second run compiles nothing; NashConv is under its bound; and
 seconds stop a run within a chunk.
 """
 
@@ -35,7 +35,7 @@ _SMALL_LEDUC = "python_leduc_poker(num_ranks=2,max_raises=1)"
 
 
 class Row(NamedTuple):
-    """An algorithm, and what it must reach.
+    """An algorithm, and the NashConv that it must reach.
 
     Attributes:
       name: of the registry.

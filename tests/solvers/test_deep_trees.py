@@ -23,7 +23,7 @@ from tests.support.games import compiled
 LEDUC = "leduc_poker"
 # Games of the fixture `forms`.
 FORMS = ("kuhn_poker", LEDUC, "ladder")
-# The larger game, which compiles for long, has no shape that the ladder does not have.
+# The larger game takes long to compile, and has no shape that the ladder lacks.
 SMALL_FORMS = pytest.mark.parametrize(
     "forms",
     ["kuhn_poker", "ladder", pytest.param(LEDUC, marks=pytest.mark.slow)],

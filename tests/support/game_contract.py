@@ -5,7 +5,7 @@ Two kinds of checks. Those that OpenSpiel ships take a game string: `check_simul
 (`full_tree`, for small parameters) or those met in random games (`sampled_tree`):
 `TREE_CHECKS` lists them; tests/game_defs/test_contract.py runs them on all games.
 
-A committed playthrough is written anew, after a wanted change of a game, by
+To write a committed playthrough again after an intended change of a game, run
   python -m tests.support.game_contract GAME_STRING
 """
 
@@ -127,7 +127,7 @@ Knows = Callable[[list[int], int], Hashable]
 
 
 def check_knowledge(tree: Tree, known: Knows, public: Knows) -> None:
-    """What players see tells histories apart exactly where what they know differs.
+    """Check that information states differ exactly where the knowledge differs.
 
     Args:
       tree: the histories.
@@ -144,7 +144,7 @@ def check_knowledge(tree: Tree, known: Knows, public: Knows) -> None:
 
 
 def check_perfect_recall(tree: Tree) -> None:
-    """What a player knows tells all that it ever knew and did, acting or not.
+    """Check that a player remembers all its information and actions.
 
     That is: along a history, collect the player's different information states and its
     own actions, in order; two histories with equal information have equal collections.
@@ -169,9 +169,10 @@ def check_keys_disjoint(tree: Tree) -> None:
 def check_observers(tree: Tree) -> None:
     """Every type of observer shows what its name says, as string and as tensor alike.
 
-    For each type: both forms tell the same histories apart; what is public, or of all
-    players, looks the same to both; perfect recall shows all that is seen without it;
-    public and private parts make up the whole; the private part is not empty.
+    For each type: both forms distinguish the same histories; public information, and
+    information of all players, is the same for both; perfect recall includes the
+    information without it; public and private parts make up the whole; the private part
+    is not empty.
     """
     kinds = pyspiel.PrivateInfoType
     none, single, everybody = kinds.NONE, kinds.SINGLE_PLAYER, kinds.ALL_PLAYERS

@@ -468,7 +468,7 @@ def process_root(sweep, g, workspace, totals, before, after):
     Args:
       sweep, g, workspace: As in `_process_below`.
       totals: Values of the rows that the boards below add, float [parts, M].
-      before, after: Whether to do what comes before the boards below, and after them.
+      before, after: Whether to do the work before the boards below, and after them.
 
     Returns:
       The value of the player's empty sequence on the board; 0 if `after` is false.

@@ -58,7 +58,7 @@ def response_value(tree, opponent, bot, player):
     ],
 )
 def test_it_finds_best_responses(string, simulations, share, player):
-    """Of what can be gained over the policy's own value; simulations leave some."""
+    """The bot wins at least a share of the best response's gain over the policy."""
     game = pyspiel.load_game(string)
     tree = reference.Tree(game)
     opponent = fixed(game, 2)
@@ -262,9 +262,9 @@ def test_priors_and_values():
 def test_how_rollouts_are_played():
     """Against someone who always raises, with the best card; the tree has no room.
 
-    Every simulation calls first and is a rollout from then on. Who folds to the raise
-    has lost its ante; who calls everything wins more often than not; who does anything
-    wins less than that.
+    Every simulation calls first and is a rollout from then on. A rollout that folds to
+    the raise loses its ante, one that always calls usually wins, and a random one wins
+    less often.
     """
     game = pyspiel.load_game("leduc_poker")
     raises = FixedPolicy(game, "always_raise")
@@ -387,7 +387,7 @@ def test_more_has_memory_from_whole_beliefs_with_equal_simulations():
 
 
 def test_few_histories_are_drawn_by_weight_without_bias():
-    """The expectation of what is drawn is the weight, over where the draws begin."""
+    """Over all starting points of the draws, the mean of each history is its weight."""
     state = pyspiel.load_game("kuhn_poker").new_initial_state()
     edges = [(state, move, share) for move, share in enumerate([0.5, 0.02, 0.3, 0.18])]
     total = np.zeros(4)
@@ -425,7 +425,7 @@ def test_large_beliefs_are_drawn_from():
     ],
 )
 def test_shares_against_cfr_plus(string, simulations, median, worst):
-    """Of what can be gained from cfr+(10) on states, judged exactly; five seeds."""
+    """Exact shares of the best response's gain against cfr+(10), for five seeds."""
     target = open_opponent("cfr+(iterations=10)", string)
     shares = []
     for seed in range(5):

@@ -1,4 +1,4 @@
-"""Padded shapes that subgames are laid out in, and what laying out costs."""
+"""Padded shapes of subgames, and the time to fill them."""
 
 import functools
 import time
@@ -122,7 +122,7 @@ def test_shapes_are_met_again_before_there_is_a_clock(monkeypatch):
 
 
 def test_shapes_of_what_is_not_solved_are_compiled_too():
-    """They are learnt before the first match, and nothing is compiled in it."""
+    """They are known before the first match, in which nothing is compiled."""
     config = ResolvingConfig(iterations=3, move_ms=50)
     layers = LayerSolver(0, config, 500, Clock(50, 3))
 
@@ -145,7 +145,7 @@ def test_shapes_of_what_is_not_solved_are_compiled_too():
 
 
 def test_lay_outs_that_come_to_nothing_cost_time():
-    """Else they are begun again at each move, each as late as the one before."""
+    """Otherwise each move starts them again, as late as the move before."""
     layers = LayerSolver(0, ResolvingConfig(move_ms=50), 500, Clock(50, None))
     tree = lookahead_trees.start("python_leduc_poker", 500)
     assert layers.affordable(time.perf_counter() + 0.05)

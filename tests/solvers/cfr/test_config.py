@@ -1,4 +1,4 @@
-"""Algorithms by name: what they reach on every game, odd games, bad arguments."""
+"""Algorithms by name: results on every game, degenerate games, bad arguments."""
 
 import functools
 import math

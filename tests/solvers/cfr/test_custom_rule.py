@@ -71,7 +71,7 @@ def test_same_as_the_shipped_one():
 
 
 def test_checkpoints(tmp_path):
-    """Another process would go on with the same function, and refuse another one."""
+    """A checkpoint fits the same function in another process, and no other function."""
     path = tmp_path / "checkpoint"
     spiel_cr.solve("kuhn_poker", _HEDGE, 20, checkpoint=path)
     resumed = spiel_cr.solve("kuhn_poker", _HEDGE, 50, checkpoint=path)

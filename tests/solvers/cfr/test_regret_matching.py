@@ -80,7 +80,7 @@ def test_a_distribution_over_legal_actions(rule, block, iteration):
 @given(block=blocks())
 @settings(max_examples=25, deadline=None)
 def test_padding_is_untouched(rule, block):
-    """What stands in padding of the instantaneous regrets changes nothing."""
+    """Values in the padding of the instantaneous regrets change nothing."""
     regrets, gained, legal = block
     new, strategy = update(rule, regrets, gained, legal)
     assert (new[~legal] == 0).all()

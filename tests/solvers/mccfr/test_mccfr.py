@@ -1,4 +1,4 @@
-"""Sampled solvers as people call them: contract, options, files, refusals."""
+"""Sampled solvers as users call them: contract, options, files and errors."""
 
 import functools
 
@@ -142,7 +142,7 @@ def test_checkpoints_of_other_runs_are_refused(tmp_path):
 
 @pytest.mark.parametrize("flag", [False, True])
 def test_precision(flag):
-    """float32 unless asked; the caller's flag stays and changes nothing."""
+    """The default is float32; the caller's flag is kept and changes nothing."""
     compiled, variant = games.compiled("kuhn"), "evr-mccfr(batch=32)"
     with jax.enable_x64(flag):
         single = spiel_cr.solve(compiled, variant, 60)

@@ -1,4 +1,4 @@
-"""Public chance sampling: unbiased by listing all boards, bits, files, refusals."""
+"""Public chance sampling: bias over all boards, determinism, files and errors."""
 
 import numpy as np
 import pytest
@@ -319,7 +319,7 @@ def test_sampled_averages_of_external_sampling_are_those_of_the_whole_game():
     ],
 )
 def test_responses_on_boards_lie_between_the_policy_and_a_best_response(game, player):
-    """They are strategies: what they get is at most the best response's value."""
+    """They are strategies, so their value is at most that of the best response."""
     policy = solve(game, 3).average_policy()
     tree = spiel_cr.build_tree(game)
     reach = reach_of(tree.sequence_form, query(tree, policy))

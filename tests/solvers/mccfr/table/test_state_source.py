@@ -40,7 +40,7 @@ def play(source, count, seed, *, branch=False):
 
 @pytest.mark.parametrize("name", [LEDUC, "phantom_ttt", "goofspiel(num_cards=3)"])
 def test_positions_are_those_of_the_game(name):
-    """Keys tell apart what information states do, and nothing else."""
+    """Keys differ exactly where information states differ."""
     source = StateSource(load_game(name))
     strings, total = {}, 0
     for positions in play(source, 60, 1):
@@ -98,7 +98,7 @@ def test_workers_give_the_same(count, branch):
 
 @pytest.mark.slow
 def test_workers_drop_what_nobody_has():
-    """Else a long run would fill the memory."""
+    """Otherwise a long run would fill the memory."""
     with contextlib.closing(Workers(load_game(LEDUC), 1)) as workers:
         random = np.random.default_rng(0)
         pid = workers._workers[0].process.pid
