@@ -199,7 +199,6 @@ def test_padding_changes_nothing():
     "algorithm", ["cfr+", "pdhg", pytest.param("egt", marks=pytest.mark.slow)]
 )
 def test_solve_leaves_them_out(algorithm, tmp_path, monkeypatch):
-    """Of 45 actions of a player on three cards, 28 are forced."""
     seen, without = [], forced.without
 
     def spy(form):
@@ -207,11 +206,10 @@ def test_solve_leaves_them_out(algorithm, tmp_path, monkeypatch):
         return seen[-1]
 
     monkeypatch.setattr(forced, "without", spy)
-    tree = build_tree("python_ii_goofspiel(num_cards=3)")
-    path = tmp_path / "state.npz"
+    tree, path = games.compiled("ii_goofspiel4"), tmp_path / "state.npz"
     spiel_cr.solve(tree, algorithm, 100, checkpoint=path)
     result = spiel_cr.solve(tree, algorithm, Goal(200, eval_every=100), checkpoint=path)
-    assert [own.size for own in seen[-1].layouts] == [18, 18]
+    assert [own.size for own in seen[-1].layouts] == [175, 175]
     judged = exploitability.nash_conv(tree.game, result.average_policy())
     assert result.curve[-1].nash_conv == pytest.approx(judged, abs=1e-9)
     straight = spiel_cr.solve(tree, algorithm, 200).average_policy()

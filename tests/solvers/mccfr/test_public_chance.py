@@ -186,10 +186,10 @@ def test_the_less_is_forgotten_the_better():
 @pytest.mark.parametrize("algorithm", ["pcs", "es-mccfr(averaging=sampled,batch=8)"])
 def test_bits_files_and_policies(algorithm, tmp_path):
     path, file = tmp_path / "state.npz", tmp_path / "policy.npz"
-    whole = solve(goal=6, algorithm=algorithm, seed=3)
-    solve(goal=2, algorithm=algorithm, seed=3, checkpoint=Checkpoint(path))
-    result = solve(goal=6, algorithm=algorithm, seed=3, checkpoint=Checkpoint(path))
-    other = solve(goal=6, algorithm=algorithm, seed=4)
+    whole = solve(goal=12, algorithm=algorithm, seed=3)
+    solve(goal=5, algorithm=algorithm, seed=3, checkpoint=Checkpoint(path))
+    result = solve(goal=12, algorithm=algorithm, seed=3, checkpoint=Checkpoint(path))
+    other = solve(goal=12, algorithm=algorithm, seed=4)
     strategies = [r.average_policy().strategy for r in (whole, result, other)]
     for name in ("key", "count", "probability"):
         one, two, _ = (getattr(each, name) for each in strategies)
@@ -207,7 +207,7 @@ def test_bits_files_and_policies(algorithm, tmp_path):
     assert loaded.unvisited == 0 or algorithm != "pcs"
     assert result.table.keys == "buckets 3-4"
     with pytest.raises(ValueError, match="keys 'buckets 3-4', and this run has"):
-        solve(goal=6, algorithm=algorithm, seed=3, buckets="3-5", checkpoint=path)
+        solve(goal=12, algorithm=algorithm, seed=3, buckets="3-5", checkpoint=path)
 
 
 def test_a_checkpoint_that_no_run_leaves_is_refused():
