@@ -1,10 +1,12 @@
 """Bounds of an agent's NashConv from its answers, and the test for memory."""
 
+import itertools
+
 import numpy as np
 import pytest
 
 import spiel_cr
-from spiel_cr.evaluation.agents.bounds import AgentResponder, value_bounds
+from spiel_cr.evaluation.agents.bounds import open_card_payoffs, value_bounds
 from spiel_cr.evaluation.agents.evaluation import memory_test
 from spiel_cr.policies import best_responses
 from spiel_cr.policies.conversions import reach_from_behaviour
@@ -151,13 +153,36 @@ def test_the_best_and_worst_case_of_one_infoset():
     assert bounds.upper == pytest.approx(max(values), abs=1e-12)
 
 
-def test_extremes_are_those_of_the_payoffs():
+def test_missing_answers_are_the_best_ones_for_the_agent_in_the_lower_bound():
+    """Of all pure strategies at three infosets without answers, by their payoffs."""
+    tree, random = game_tree("leduc"), np.random.default_rng(4)
+    form, agent = tree.sequence_form, tree.decisions[1]
+    behaviour = random_behaviour(agent, random)
+    missing = random.choice(np.flatnonzero(agent.num_actions > 1), 3, replace=False)
+    queried = ~np.isin(np.arange(len(agent)), missing)
+    bounds = value_bounds(tree, 0, behaviour[None], queried)
+    response = best_responses.best_response(
+        form, 0, reach_from_behaviour(agent, behaviour)
+    )
+    reach = reach_from_behaviour(tree.decisions[0], response)
+    values = []
+    for choice in itertools.product(*(range(agent.num_actions[i]) for i in missing)):
+        filled = behaviour.copy()
+        for infoset, action in zip(missing, choice, strict=True):
+            first = agent.first_sequence[infoset]
+            filled[first : first + agent.num_actions[infoset]] = 0
+            filled[first + action] = 1
+        pair = reach, reach_from_behaviour(agent, filled)
+        values.append(best_responses.expected_value(form, pair))
+    assert bounds.lower == pytest.approx(min(values), abs=1e-12)
+    assert min(values) < max(values) - 1e-3
+
+
+def test_open_card_payoffs_are_those_of_the_game():
     tree = game_tree("kuhn")
     for player in range(2):
-        everywhere = np.ones(len(tree.decisions[1 - player]), bool)
-        low, high = AgentResponder(tree, player, everywhere).extremes
         # With open cards and help, the better card wins two chips, and a fold one.
-        assert (low[0], high[0]) == pytest.approx((-1.5, 1.5))
+        assert open_card_payoffs(tree, player)[0] == pytest.approx(1.5)
 
 
 def tables(random, shift=0.0, infosets=20, count=10):

@@ -84,7 +84,7 @@ def simulate(game, behaviours, count, random):
         # A response that is fitted on half of the answers, and scored on them.
         half = answers[::2].mean(axis=0)[:, None]
         responder = AgentResponder(tree, player, everywhere)
-        own += float(responder.values(responder.responses(half), half)[0])
+        own += float(responder.response_values(half, half)[0])
     bounds = parts[0].plus(parts[1])
     lower, upper = bounds.interval
     return high - low, max(0.0, lower), upper, bounds.lower, bounds.upper, own

@@ -13,16 +13,16 @@ number of the answer: the j-th answer is left out at all infosets at once.
 The interval is asymptotic: it covers NashConv with about 95% if there are many answers.
 """
 
-import functools
 import math
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from scipy import sparse
 
+from spiel_cr.games.histories import CHANCE
 from spiel_cr.games.tree.tree import GameTree
 from spiel_cr.policies.best_responses import best_values
-from spiel_cr.policies.conversions import move_probabilities, reach_from_behaviour
+from spiel_cr.policies.conversions import reach_from_behaviour
 
 # Number of folds of the cross-validation, which is the least number of answers for a
 # complete set of bounds.
@@ -77,49 +77,20 @@ class AgentResponder:
           player: The responder.
           queried: Infosets of the agent that have answers, bool [I'].
         """
-        self._tree, self._player = tree, player
         self._decisions = tree.decisions[player]
         self._agent = tree.decisions[1 - player]
-        histories = tree.histories
-        self._unknown = np.zeros(len(histories), bool)
-        acts = histories.player == 1 - player
-        self._unknown[acts] = ~queried[histories.infoset[acts]]
-        ends = np.ones(len(histories), bool)
-        utility = (1 - 2 * player) * histories.utility
-        self._complete = self._payoffs(utility, ends)
-        self._optimistic = self._complete
-        if self._unknown.any():
-            for depth in histories.by_depth[1:]:
-                above = histories.parent[depth]
-                ends[depth] = ends[above] & ~self._unknown[above]
-            utility = np.where(self._unknown, self.extremes[1], utility)
-            self._optimistic = self._payoffs(utility, ends)
-
-    def _payoffs(self, utility: np.ndarray, ends: np.ndarray) -> sparse.csr_matrix:
-        """Return utilities times chance probabilities by sequences, [S, S']."""
-        histories = self._tree.histories
-        at = np.flatnonzero(ends & (utility != 0))
-        rows, columns = histories.sequence[[self._player, 1 - self._player]][:, at]
+        histories, owner = tree.histories, self._agent.owner
+        self._is_known = np.append(True, queried[owner[1:]])[:, None]
+        payoffs = (1 - 2 * player) * histories.chance * histories.utility
+        rows, columns = histories.sequence[[player, 1 - player]]
         shape = self._decisions.num_sequences, self._agent.num_sequences
-        return sparse.csr_matrix(
-            ((utility * histories.chance)[at], (rows, columns)), shape
-        )
-
-    @functools.cached_property
-    def extremes(self) -> tuple[np.ndarray, np.ndarray]:
-        """The responder's least and largest values of histories, float64 [N] each.
-
-        Both players act for or against the responder, with open cards.
-        """
-        histories = self._tree.histories
-        certain = [np.ones(d.num_sequences) for d in self._tree.decisions]
-        ratio = np.append(1.0, move_probabilities(self._tree, certain))[:, None]
-        utility = (1 - 2 * self._player) * histories.utility[:, None]
-        low, high = (
-            _backwards(self._tree, utility, ratio, histories.player >= 0, extreme)[:, 0]
-            for extreme in (np.minimum, np.maximum)
-        )
-        return low, high
+        self._complete = sparse.csr_matrix((payoffs, (rows, columns)), shape)
+        # The histories that follow answers alone, and those where answers are missing.
+        above = reach_from_behaviour(self._agent, self._is_known[:, 0] * 1.0)[columns]
+        acts = histories.player == 1 - player
+        missing = acts & ~queried[np.where(acts, histories.infoset, 0)]
+        payoffs = above * np.where(missing, open_card_payoffs(tree, player), payoffs)
+        self._optimistic = sparse.csr_matrix((payoffs, (rows, columns)), shape)
 
     def best_values(self, behaviour: np.ndarray) -> np.ndarray:
         """Return upper bounds of best-response values, float64 [R].
@@ -132,68 +103,51 @@ class AgentResponder:
         value: np.ndarray = total[0]
         return value
 
-    def responses(self, behaviour: np.ndarray) -> np.ndarray:
-        """Return best responses in sequence form, 0 or 1, float64 [S, R]."""
-        total = self._complete @ reach_from_behaviour(self._agent, behaviour)
-        best = best_values(self._decisions, total)[self._decisions.owner[1:]]
+    def response_values(self, fitted: np.ndarray, scored: np.ndarray) -> np.ndarray:
+        """Return the values of responses that were found against other strategies.
+
+        At infosets at which the agent was not queried, it acts against the responder.
+
+        Args:
+          fitted: Strategies to which the player responds, float64 [S', R].
+          scored: Strategies against which the responses play, float64 [S', R].
+
+        Returns:
+          float64 [R].
+        """
+        total = self._complete @ reach_from_behaviour(self._agent, fitted)
+        owner = self._decisions.owner[1:]
+        best = best_values(self._decisions, total)[owner]
         # Of equally good actions, the first one is played.
         count = len(best)
         places = np.where(total[1:] == best, np.arange(count)[:, None], count)
         first = np.minimum.reduceat(places, self._decisions.first_sequence - 1)
-        behaviour = np.ones(total.shape)
-        behaviour[1:] = places == first[self._decisions.owner[1:]]
-        return reach_from_behaviour(self._decisions, behaviour)
-
-    def values(self, reach: np.ndarray, behaviour: np.ndarray) -> np.ndarray:
-        """Return lower bounds of the values of responses, float64 [R].
-
-        At infosets at which the agent was not queried, it acts against the responder,
-        with open cards.
-
-        Args:
-          reach: Responses in sequence form, float64 [S, R].
-          behaviour: Strategies of the agent, float64 [S', R].
-        """
-        if not self._unknown.any():
-            agent_reach = reach_from_behaviour(self._agent, behaviour)
-            value: np.ndarray = np.sum(reach * (self._complete @ agent_reach), axis=0)
-            return value
-        histories, sign = self._tree.histories, 1 - 2 * self._player
-        weight = histories.chance[:, None] * reach[histories.sequence[self._player]]
-        utility = sign * histories.utility[:, None] * weight
-        ratio = np.ones_like(utility)
-        acts = 1 + np.flatnonzero(
-            histories.player[histories.parent[1:]] == 1 - self._player
-        )
-        ratio[acts] = behaviour[histories.sequence[1 - self._player][acts]]
-        return _backwards(self._tree, utility, ratio, self._unknown, np.minimum)[0]
+        response = np.ones(total.shape)
+        response[1:] = places == first[owner]
+        reach = reach_from_behaviour(self._decisions, response)
+        loss = -(self._complete.T @ reach)
+        best_values(self._agent, loss, np.where(self._is_known, scored, np.nan))
+        value: np.ndarray = -loss[0]
+        return value
 
 
-def _backwards(
-    tree: GameTree,
-    utility: np.ndarray,
-    ratio: np.ndarray,
-    extreme_at: np.ndarray,
-    extreme: Any,
-) -> np.ndarray:
-    """Compute values of histories from those of their children, float64 [N, R].
+def open_card_payoffs(tree: GameTree, player: int) -> np.ndarray:
+    """Return a player's payoffs if both players act for it, with open cards.
 
-    Args:
-      tree: The game tree.
-      utility: Values of terminal histories, float64 [N, R].
-      ratio: Weight of each history in the sum of its parent, float64 [N, R].
-      extreme_at: Histories whose value is an extreme of those of their children instead
-        of a weighted sum, bool [N].
-      extreme: `np.minimum` or `np.maximum`.
+    Returns:
+      Expected utility at each history, times its chance probability, float64 [N].
     """
-    value = utility.copy()
-    for depth in reversed(tree.histories.by_depth[1:]):
-        parent = tree.histories.parent[depth]
+    histories = tree.histories
+    value: np.ndarray = (1 - 2 * player) * histories.chance * histories.utility
+    for depth in reversed(histories.by_depth[1:]):
+        parent = histories.parent[depth]
         begin = np.flatnonzero(np.append(True, np.diff(parent) != 0))
-        sums = np.add.reduceat(value[depth] * ratio[depth], begin)
-        best = extreme.reduceat(value[depth], begin)
         above = parent[begin]
-        value[above] = np.where(extreme_at[above, None], best, sums)
+        value[above] = np.where(
+            histories.player[above] == CHANCE,
+            np.add.reduceat(value[depth], begin),
+            np.maximum.reduceat(value[depth], begin),
+        )
     return value
 
 
@@ -215,35 +169,23 @@ def value_bounds(
     count = len(answers)
     if count == 1:
         upper = responder.best_values(answers.T)
-        lower = responder.values(responder.responses(answers.T), answers.T)
+        lower = responder.response_values(answers.T, answers.T)
         return ValueBounds(float(lower[0]), float(upper[0]), 0.0, 0.0)
-    # Column 0 leaves nothing out, and column j + 1 leaves out answer j.
-    left_out = np.concatenate([np.zeros((1, answers.shape[1])), answers]).T
-    number = np.arange(count + 1) > 0
-    total = answers.sum(axis=0)[:, None]
-    upper = responder.best_values((total - left_out) / (count - number))
-    folds = min(FOLDS, count)
-    fold_of = np.append(-1, np.arange(count) % folds)
-    sums, scored = np.zeros(count + 1), np.zeros(count + 1)
-    for fold in range(folds):
-        inside = fold_of == fold
-        held = answers[fold::folds].sum(axis=0)[:, None] - left_out * inside
-        size = len(answers[fold::folds]) - inside
-        fits = (total - left_out - held) / (count - number - size)
-        usable = size > 0
-        values = responder.values(
-            responder.responses(fits[:, usable]),
-            (held / np.maximum(size, 1))[:, usable],
-        )
-        sums[usable] += values
-        scored += usable
-    lower = sums / scored
-    return ValueBounds(
-        float(lower[0]), float(upper[0]), _jackknife(lower), _jackknife(upper)
-    )
 
+    def means(used: np.ndarray) -> np.ndarray:
+        """Return the frequencies of the answers that each column of [K, R] uses."""
+        return (answers.T @ used) / used.sum(axis=0)
 
-def _jackknife(values: np.ndarray) -> float:
-    """Return the standard error, from values whose first one leaves nothing out."""
-    count = len(values) - 1
-    return float(np.sqrt((count - 1) * np.var(values[1:])))
+    # Column 0 uses all answers, and column j + 1 leaves answer j out.
+    used = np.column_stack([np.ones(count), 1 - np.eye(count)])
+    upper = responder.best_values(means(used))
+    scores = np.full((FOLDS, count + 1), np.nan)
+    for fold in range(FOLDS):
+        held = used * (np.arange(count) % FOLDS == fold)[:, None]
+        usable = held.any(axis=0)
+        fits, held = means((used - held)[:, usable]), means(held[:, usable])
+        scores[fold, usable] = responder.response_values(fits, held)
+    lower = np.nanmean(scores, axis=0)
+    # Standard errors of the jackknife.
+    errors = (np.sqrt((count - 1) * np.var(v[1:])) for v in (lower, upper))
+    return ValueBounds(float(lower[0]), float(upper[0]), *map(float, errors))
