@@ -6,16 +6,16 @@ a session, "restart" a match, "act" requests an answer, and "end" reports the re
 
 import functools
 import json
-import logging
 import math
+import warnings
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-import numpy as np
 import pyspiel
 
 from spiel_cr.common.json_records import is_duration
 from spiel_cr.games.histories import moves_along
+from spiel_cr.games.opening.opened import Openable, open_game
 from spiel_cr.players.agent_connections import (
     AgentConfig,
     AgentConnection,
@@ -35,7 +35,6 @@ class Reply(NamedTuple):
 
     Attributes:
       probabilities: Those of the legal actions; 1 and 0 for a move.
-      is_move: Whether the agent chose an action, so that its probabilities are unknown.
       invalid: Kinds of the invalid answers before this one. If `is_replaced`, all
         answers were invalid.
       is_replaced: Whether the rule for invalid answers was applied.
@@ -43,7 +42,6 @@ class Reply(NamedTuple):
     """
 
     probabilities: tuple[float, ...]
-    is_move: bool
     invalid: tuple[str, ...] = ()
     is_replaced: bool = False
     cost: float = 0.0
@@ -101,21 +99,18 @@ def read_reply(answer: dict[str, Any], legal: Sequence[int]) -> Reply:
         raise InvalidAnswerError("invalid cost", repr(cost)[:100])
     if ("action" in answer) == ("probabilities" in answer):
         raise InvalidAnswerError("no action", "give one of action and probabilities")
-    if "action" in answer:
-        action = answer["action"]
-        if type(action) is not int or action not in legal:
-            raise InvalidAnswerError("illegal action", repr(action)[:100])
-        return Reply(tuple(float(action == one) for one in legal), True, cost=cost)
-    shares, names = answer["probabilities"], [str(action) for action in legal]
+    # The text of a value that is not a number is not that of a legal action.
+    move = {repr(answer.get("action")): 1.0}
+    shares, names = answer.get("probabilities", move), [str(each) for each in legal]
     if not (isinstance(shares, dict) and set(shares) <= set(names)):
-        raise InvalidAnswerError("illegal action", "in the probabilities")
+        raise InvalidAnswerError("illegal action", repr(shares)[:100])
     played = [shares.get(name, 0.0) for name in names]
     # Larger numbers could make the sum overflow.
     is_finite = all(is_duration(share) and share <= 2 for share in played)
     total = math.fsum(played) if is_finite else math.nan
     if not abs(total - 1) <= _SUM_TOLERANCE:
         raise InvalidAnswerError("invalid probabilities", f"the sum is {total:.6g}")
-    return Reply(tuple(share / total for share in played), False, cost=cost)
+    return Reply(tuple(share / total for share in played), cost=cost)
 
 
 class AgentBot(PolicyPlayer):
@@ -123,51 +118,31 @@ class AgentBot(PolicyPlayer):
 
     Attributes:
       description: The agent's answer to "hello", in which it describes itself.
-      replies: The decisions since `begin`, and the replies.
+      reply: The last reply; None before the first one.
     """
 
     def __init__(
-        self, game: pyspiel.Game, player: int, config: AgentConfig, *, seed: int = 0
+        self, game: Openable, player: int, seed: int = 0, *, config: AgentConfig
     ) -> None:
-        """Connect to the agent, and begin a session.
+        """Connect to the agent; the first question begins a session.
 
         Args:
           game: A sequential game.
           player: The player whose moves the agent makes.
-          config: The agent, and the treatment of its invalid answers.
           seed: Seed that the agent receives, and of actions by its probabilities.
-
-        Raises:
-          ValueError: If the program cannot be started, or the first answer is invalid.
+          config: The agent, and the treatment of its invalid answers.
         """
         super().__init__(player, seed=seed)
-        self._game, self._config, self._seed = str(game), config, seed
+        self._game, self._config = str(open_game(game).game), config
         self._connection = AgentConnection(config)
-        self._session = 0
         self.description: dict[str, Any] = {}
-        self.replies: list[tuple[pyspiel.State, Reply]] = []
-        self._is_new, self._is_stopped, self._has_warned = True, False, False
+        self.reply: Reply | None = None
+        self._session, self._has_warned, self._is_stopped = 0, False, False
+        self.begin(seed, player)
 
-    def begin(self, seed: int, player: int | None = None) -> None:
+    def begin(self, seed: int, player: int) -> None:
         """Begin a session with a seed at the next question, as a player."""
-        self._seed, self._is_new, self.replies = seed, True, []
-        if player is not None:
-            self._player = player
-
-    def _hello(self, attempt: int) -> None:
-        """Begin the session; further attempts have other seeds."""
-        if self._config.new_process:
-            self._connection.close()
-        self._session += 1
-        seed = self._seed
-        if attempt:
-            seed = int(
-                np.random.SeedSequence([seed, attempt]).generate_state(1)[0] >> 1
-            )
-        answer = self._send("hello", protocol=PROTOCOL, game=self._game, seed=seed)
-        if len(repr(answer)) > _MOST_TEXT:
-            raise InvalidAnswerError("too long", "answer to hello")
-        self.description, self._is_new = answer, False
+        self._seed, self._player, self._is_new = seed, player, True
 
     def _send(
         self, kind: str, *, is_question: bool = True, **values: Any
@@ -175,78 +150,75 @@ class AgentBot(PolicyPlayer):
         seat = {"type": kind, "session": self._session, "player": self._player}
         return self._connection.exchange({**seat, **values}, is_question=is_question)
 
-    def _ask(
-        self, state: pyspiel.State | None = None
-    ) -> tuple[Reply | None, list[InvalidAnswerError]]:
+    def _hello(self, attempt: int) -> None:
+        """Begin the session; further attempts have other seeds."""
+        if self._config.new_process:
+            self._connection.close()
+        self._session += 1
+        seed = (self._seed + attempt) % 2**31
+        answer = self._send("hello", protocol=PROTOCOL, game=self._game, seed=seed)
+        if len(repr(answer)) > _MOST_TEXT:
+            raise InvalidAnswerError("too long", "answer to hello")
+        self.description, self._is_new = answer, False
+
+    def _act(self, state: pyspiel.State) -> Reply:
+        """Request an answer once."""
+        answer = self._send("act", **decision_fields(state))
+        if self.provides_policy() and "action" in answer:
+            raise InvalidAnswerError("no probabilities", "hello announced them")
+        return read_reply(answer, state.legal_actions())
+
+    def _ask(self, state: pyspiel.State | None) -> Reply:
         """Begin a session if necessary, and request an answer until it is valid.
 
         Args:
           state: The decision; None: only the session begins.
 
-        Returns:
-          The answer, if there is a valid one, and the problems of those before.
+        Raises:
+          ValueError: If all answers are invalid, and no rule replaces them.
         """
         problems: list[InvalidAnswerError] = []
-        while len(problems) <= self._config.retries:
-            if self._is_stopped:
-                raise ValueError("the agent was stopped; make another bot")
+        invalid: tuple[str, ...] = ()
+        while len(problems) <= self._config.retries and not self._is_stopped:
             try:
                 if self._is_new:
                     self._hello(len(problems))
-                if state is None:
-                    break
-                answer = self._send("act", **decision_fields(state))
-                reply = read_reply(answer, state.legal_actions())
-                if reply.is_move and self.description.get("probabilities") is True:
-                    raise InvalidAnswerError("no probabilities", "hello announced them")
-                return reply, problems
+                reply = Reply(()) if state is None else self._act(state)
+                return reply._replace(invalid=invalid)
             except InvalidAnswerError as error:
                 problems.append(error)
+                invalid += (error.kind,)
                 # The next attempt is another session.
                 self._is_new = True
-        return None, problems
-
-    def answer(self, state: pyspiel.State) -> Reply:
-        """Request an answer, repeatedly if it is invalid.
-
-        Raises:
-          ValueError: If all answers are invalid and the rule is to stop.
-        """
-        self.check_turn(state)
-        reply, problems = self._ask(state)
-        invalid, rule = tuple(each.kind for each in problems), self._config.on_invalid
-        if reply is not None:
-            return reply._replace(invalid=invalid)
-        if rule == "error":
+        rule = self._config.on_invalid
+        if state is None or self._is_stopped or rule == "error":
             raise ValueError(
-                f"the agent gave {len(invalid)} invalid answers after the actions "
-                f"{state.history()}, the last one: {problems[-1]}; correct the agent, "
-                f"or choose on_invalid=uniform or on_invalid=first"
+                f"the agent gave {len(problems)} invalid answers "
+                f"{'to hello' if state is None else f'after {state.history()}'}: "
+                f"{', '.join(map(str, problems))}; run it by hand, and send it a line "
+                f"of JSON, or choose on_invalid=uniform or on_invalid=first"
             )
         if not self._has_warned:
             self._has_warned = True
-            logging.getLogger(__name__).warning(
-                "player %d: an agent's answers are invalid (%s), and are replaced: %s",
-                *(self._player, ", ".join(invalid), rule),
+            warnings.warn(
+                f"player {self._player}: an agent's answers are invalid "
+                f"({', '.join(invalid)}), and are replaced: {rule}",
+                stacklevel=2,
             )
         count = len(state.legal_actions())
         shares = [1.0] + [0.0] * (count - 1) if rule == "first" else [1 / count] * count
-        return Reply(tuple(shares), False, invalid, True)
+        return Reply(tuple(shares), invalid, True)
 
     def provides_policy(self) -> bool:
         """Return whether the agent announces that it answers with probabilities."""
-        _, problems = self._ask()
-        if len(problems) > self._config.retries:
-            raise ValueError(
-                f"the agent does not answer hello: {problems[-1]}; run it by hand, and "
-                f"send it a line of JSON"
-            )
+        if self._is_new:
+            self._ask(None)
         return self.description.get("probabilities") is True
 
     def get_policy(self, state: pyspiel.State) -> list[tuple[int, float]]:
-        reply = self.answer(state)
-        self.replies.append((state.clone(), reply))
-        return list(zip(state.legal_actions(), reply.probabilities, strict=True))
+        self.check_turn(state)
+        self.reply = self._ask(state)
+        return list(zip(state.legal_actions(), self.reply.probabilities, strict=True))
 
     def restart(self) -> None:
         """Begin a match in the same session."""
@@ -254,7 +226,7 @@ class AgentBot(PolicyPlayer):
 
     def restart_at(self, state: pyspiel.State) -> None:
         """Begin another session; questions hold the decisions before them."""
-        self._is_new, self._seed = True, self._seed + 1
+        self.begin(self._seed + 1, self._player)
 
     def end_match(self, state: pyspiel.State) -> None:
         """Report the returns of a match that is over."""

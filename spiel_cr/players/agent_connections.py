@@ -5,6 +5,7 @@ each message by POST. Answers are data: they are parsed as JSON, with limits on 
 size and time, and never evaluated.
 """
 
+import concurrent.futures
 import contextlib
 import dataclasses
 import http.client
@@ -16,23 +17,22 @@ import shlex
 import signal
 import socket
 import subprocess
-import threading
 import urllib.parse
-from collections.abc import Mapping
-from typing import Any, Literal, get_args
+from collections.abc import Callable, Mapping
+from typing import Any
 
-from spiel_cr.common.checks import check_choice, check_integer, check_number
+from spiel_cr.common.checks import check_settings
 from spiel_cr.common.json_records import read_object
 
 # What replaces an invalid answer after all attempts.
-Rule = Literal["uniform", "first", "error"]
+RULES = ("uniform", "first", "error")
 # Largest answer in bytes.
 MOST_BYTES = 1_000_000
 # Seconds in which a program may end by itself when its input is closed.
 _GRACE = 0.5
 
 
-class InvalidAnswerError(ValueError):
+class InvalidAnswerError(Exception):
     """An agent did not give a valid answer.
 
     Attributes:
@@ -68,14 +68,13 @@ class AgentConfig:
     url: str = ""
     timeout: float = 60.0
     retries: int = 2
-    on_invalid: Rule = "uniform"
+    on_invalid: str = "uniform"
     new_process: bool = False
     allow_remote: bool = False
 
     def __post_init__(self) -> None:
-        check_number(self.timeout, "timeout", "(0, inf)")
-        check_integer(self.retries, "retries", 0)
-        check_choice(self.on_invalid, "on_invalid", get_args(Rule))
+        check_settings(self, {"timeout": "(0, inf)", "retries": range(2**31)})
+        check_settings(self, {"on_invalid": RULES})
         name = "url" if self.url else "command"
         try:
             words = self.address() if self.url else shlex.split(self.command)
@@ -114,6 +113,9 @@ class AgentConnection:
 
     def __init__(self, config: AgentConfig) -> None:
         self._config = config
+        # Its thread waits for complete answers. The time limit of a socket is one of
+        # each part of an answer.
+        self._waiting = concurrent.futures.ThreadPoolExecutor(1)
         self._process: subprocess.Popen[bytes] | None = None
         self._socket: socket.socket | None = None
 
@@ -127,50 +129,41 @@ class AgentConnection:
             so that a late answer is not mistaken for the next one.
           ValueError: If the program cannot be started.
         """
-        seconds, is_late = self._config.timeout, threading.Event()
-
-        def stop() -> None:
-            is_late.set()
-            self._stop()
-
-        # The time limit of a socket is one of each part of an answer.
-        timer = threading.Timer(seconds, stop)
-        timer.daemon = True
-        timer.start()
+        if self._process is None and not self._config.url:
+            self._start()
         send = self._post if self._config.url else self._write
+        answer = self._waiting.submit(send, json.dumps(message).encode(), is_question)
         try:
-            answer = send(json.dumps(message).encode(), is_question)
-            if is_late.is_set():
-                raise TimeoutError
-            return _parse(answer) if is_question else {}
+            return read_object(answer.result(self._config.timeout))
         except BaseException as error:
             self._stop()
             self.close()
-            if isinstance(error, TimeoutError) or (
-                isinstance(error, Exception) and is_late.is_set()
+            for kind, errors in (
+                ("timeout", TimeoutError),
+                ("no connection", (OSError, http.client.HTTPException)),
+                ("not a JSON object", ValueError),
             ):
-                raise InvalidAnswerError("timeout", f"{seconds:g} s") from None
-            if isinstance(error, OSError | http.client.HTTPException):
-                kind = "no connection" if self._config.url else "ended"
-                raise InvalidAnswerError(kind, str(error)) from None
+                if isinstance(error, errors):
+                    raise InvalidAnswerError(kind, str(error)[:200]) from None
             raise
-        finally:
-            timer.cancel()
+
+    def _start(self) -> None:
+        """Start the program."""
+        words, pipe = shlex.split(self._config.command), subprocess.PIPE
+        try:
+            # A session of its own, so that the program's children end with it.
+            self._process = subprocess.Popen(
+                words, stdin=pipe, stdout=pipe, start_new_session=True
+            )
+        except OSError as error:
+            raise ValueError(
+                f"command={self._config.command!r}: the program cannot be started: "
+                f"{error.strerror}; check its name"
+            ) from None
 
     def _write(self, text: bytes, is_question: bool) -> bytes:
         """Write a message to the program, and return the line that it answers."""
-        if self._process is None:
-            words, pipe = shlex.split(self._config.command), subprocess.PIPE
-            try:
-                # A session of its own, so that the program's children end with it.
-                self._process = subprocess.Popen(
-                    words, stdin=pipe, stdout=pipe, start_new_session=True
-                )
-            except OSError as error:
-                raise ValueError(
-                    f"command={self._config.command!r}: the program cannot be started: "
-                    f"{error.strerror}; check its name"
-                ) from None
+        assert self._process is not None
         stdin, stdout = self._process.stdin, self._process.stdout
         assert stdin is not None and isinstance(stdout, io.BufferedReader)
         if is_question:
@@ -179,10 +172,12 @@ class AgentConnection:
                 # It would be mistaken for the answer to the next message.
                 raise InvalidAnswerError("output without a question")
             os.set_blocking(stdout.fileno(), True)
-        stdin.write(text + b"\n")
-        stdin.flush()
-        line = stdout.readline(MOST_BYTES + 1) if is_question else b"\n"
-        if not line.endswith(b"\n") and len(line) <= MOST_BYTES:
+        # A program that has ended gives no answer below.
+        with contextlib.suppress(BrokenPipeError):
+            stdin.write(text + b"\n")
+            stdin.flush()
+        line = _read(stdout.readline) if is_question else b"{}\n"
+        if not line.endswith(b"\n"):
             raise InvalidAnswerError("ended", "the program closed its output")
         return line
 
@@ -204,7 +199,8 @@ class AgentConnection:
             response = connection.getresponse()
             if response.status != 200:
                 raise InvalidAnswerError("HTTP status", str(response.status))
-            return response.read(MOST_BYTES + 1)
+            body = _read(response.read)
+        return body if is_question else b"{}"
 
     def _stop(self) -> None:
         """End what an exchange is waiting for, in this thread or in another one."""
@@ -220,26 +216,22 @@ class AgentConnection:
         if process is None:
             self._stop()
             return
-        assert process.stdin is not None and process.stdout is not None
-        # Closing flushes what the program did not read.
-        with contextlib.suppress(OSError):
-            process.stdin.close()
-        with contextlib.suppress(subprocess.TimeoutExpired):
-            process.wait(_GRACE)
-        self._stop()
-        process.stdout.close()
-        process.wait()
+        # Pipes are closed, which flushes what the program did not read.
+        with process:
+            assert process.stdin is not None
+            with contextlib.suppress(OSError, subprocess.TimeoutExpired):
+                process.stdin.close()
+                process.wait(_GRACE)
+            self._stop()
         self._process = None
 
     def __del__(self) -> None:
         self.close()
 
 
-def _parse(answer: bytes) -> dict[str, Any]:
-    """Return an answer as a JSON object."""
+def _read(read: Callable[[int], bytes]) -> bytes:
+    """Return an answer, or raise InvalidAnswerError if it is too long."""
+    answer = read(MOST_BYTES + 1)
     if len(answer) > MOST_BYTES:
         raise InvalidAnswerError("too long", f"more than {MOST_BYTES:,} bytes")
-    try:
-        return read_object(answer)
-    except ValueError as error:
-        raise InvalidAnswerError("not a JSON object", str(error)[:200]) from None
+    return answer

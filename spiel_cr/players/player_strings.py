@@ -277,13 +277,7 @@ def _uniform(text: str, values: dict[str, Any]) -> PlayerSpec:
 
 def _agent(text: str, values: dict[str, Any]) -> PlayerSpec:
     config = AgentConfig(**values)
-    return PlayerSpec(
-        text,
-        lambda game, player, seed: AgentBot(
-            open_game(game).game, player, config, seed=seed
-        ),
-        agent=config,
-    )
+    return PlayerSpec(text, functools.partial(AgentBot, config=config), agent=config)
 
 
 class _Kind(NamedTuple):
