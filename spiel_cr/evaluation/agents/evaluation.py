@@ -1,6 +1,7 @@
 """Evaluation of an agent in another program by a budget of queries."""
 
 import collections
+import contextlib
 import dataclasses
 import functools
 import math
@@ -16,14 +17,21 @@ from spiel_cr.common.checks import check_integer, check_number, check_seed
 from spiel_cr.common.json_log import JsonLog, Record
 from spiel_cr.common.memory import Limit
 from spiel_cr.common.statistics import mean_and_half_width
-from spiel_cr.evaluation.agents import queries as agent_queries
 from spiel_cr.evaluation.agents.bounds import (
     FOLDS,
-    AgentResponder,
     ValueBounds,
+    open_card_payoffs,
     value_bounds,
 )
-from spiel_cr.evaluation.agents.queries import ANSWER, RANDOM, RESPONSE, AgentTask
+from spiel_cr.evaluation.agents.queries import (
+    ANSWER,
+    HANDS,
+    RANDOM,
+    RESPONSE,
+    TASK,
+    AgentQueries,
+    check_line,
+)
 from spiel_cr.evaluation.opponent import build_for_evaluation
 from spiel_cr.evaluation.result import in_player_order
 from spiel_cr.games.opening.game_checks import payoff_offset, utility_bounds
@@ -207,18 +215,18 @@ def evaluate_agent(
             f"exploit, which evaluates agents by their moves"
         )
     settings = {"game": str(tree.game), "policy": agent, "seed": seed}
-    check, key = agent_queries.check_line, AgentTask._fields
-    with JsonLog(out, "answers", settings, key=key, check=check, label="answer") as log:
-        oracle = agent_queries.AgentQueries(
+    with JsonLog(
+        out, "answers", settings, key=TASK, check=check_line, label="answer"
+    ) as log:
+        oracle = AgentQueries(
             tree, config, log, seed=seed, workers=workers, cost_limit=cost_limit
         )
-        try:
-            parts = _evaluate(oracle, tuple(players), queries, seed)
-        finally:
-            oracle.close()
+        with contextlib.closing(oracle):
+            parts = _evaluate(oracle, players, queries, seed)
         log.arrange(sorted(log.records))
         records = [log.records[key] for key in sorted(log.records)]
     replies = [reply for record in records for reply in record["replies"]]
+    invalid = collections.Counter(kind for r in replies for kind in r["invalid"])
     described = {repr(record["agent"]): record["agent"] for record in records}
     return AgentEvaluation(
         str(tree.game),
@@ -226,10 +234,7 @@ def evaluate_agent(
         *parts,
         descriptions=tuple(described.values()),
         queries=len(replies),
-        # `dataclasses.asdict` does not copy a counter.
-        invalid=dict(
-            collections.Counter(kind for r in replies for kind in r["invalid"])
-        ),
+        invalid=dict(invalid),  # `dataclasses.asdict` does not copy a counter
         replaced=sum(reply["is_replaced"] for reply in replies),
         rule=config.on_invalid,
         cost=oracle.cost,
@@ -238,52 +243,54 @@ def evaluate_agent(
 
 
 def _evaluate(
-    oracle: agent_queries.AgentQueries, players: tuple[int, ...], budget: int, seed: int
+    oracle: AgentQueries, players: Sequence[int], budget: int, seed: int
 ) -> tuple[tuple[SeatEvaluation, ...], int, MemoryTest]:
     """Query the agent; return seats, answers at each infoset, and the memory test."""
     tree, has_probabilities = oracle.tree, oracle.gives_probabilities()
     infosets = _by_importance(tree, players)
     most = int(budget * (1 - 2 * _SESSIONS))
     count = 1 if has_probabilities else max(FOLDS, most // max(len(infosets), 1))
-    tasks = [
-        AgentTask(ANSWER, *place, number)
-        for place in infosets[: most // count]
-        for number in range(count)
-    ]
-    records = oracle.run(tasks)
-    answers = {1 - p: _answers(tree, 1 - p, count, records) for p in players}
+    places = infosets[: most // count]
+    records = oracle.run([(ANSWER, *p, n) for p in places for n in range(count)])
 
-    def sessions(kind: str, player: int, opponent: Policy) -> list[Record]:
+    def sessions(kind: str, agent: int, opponent: Policy) -> list[Record]:
         """Play as many sessions of hands as a share of the budget allows."""
-        levels = 1 + int(tree.decisions[player].levels().max(initial=0))
+        levels = 1 + int(tree.decisions[agent].levels().max(initial=0))
         share = int(_SESSIONS * (budget // len(players)))
-        numbers = range(share // (agent_queries.HANDS * levels))
-        return oracle.run([AgentTask(kind, player, 0, n) for n in numbers], opponent)
+        tasks = [(kind, agent, 0, n) for n in range(share // (HANDS * levels))]
+        return oracle.run(tasks, opponent)
 
-    tables, matches = [], {}
-    for player, (shares, queried) in answers.items():
-        later = sessions(RANDOM, player, UniformRandomPolicy(tree.game))
-        tables += _tables(tree, player, shares, queried, later)
+    answers, tables = {}, []
+    for agent in (1 - player for player in players):
+        found = _by_infoset([r for r in records if r["player"] == agent])
+        fresh = {i: rows for i, rows in found.items() if len(rows) == count}
+        later = sessions(RANDOM, agent, UniformRandomPolicy(tree.game))
+        tables += [
+            (fresh[i].sum(axis=0), rows.sum(axis=0))
+            for i, rows in _by_infoset(later).items()
+            if i in fresh
+        ]
+        decisions = tree.decisions[agent]
+        shares = np.tile(uniform_behaviour(decisions), (count, 1))
+        for infoset, rows in fresh.items():
+            first = decisions.first_sequence[infoset]
+            shares[:, first : first + rows.shape[1]] = rows
+        answers[agent] = shares, np.isin(np.arange(len(decisions)), list(fresh))
     memory = memory_test(tables, exact=has_probabilities, seed=seed)
-    if memory.has_memory:
-        for player in players:
-            response = _response(tree, player, answers[1 - player][0])
-            matches[player] = _mean(tree, sessions(RESPONSE, 1 - player, response))
     values: tuple[float | None, ...] = (None, None)
     if sum(map(len, tree.infosets)) <= _MOST_INFOSETS:
         offset = payoff_offset(tree.game)
         values = tuple(value - offset for value in solve(tree, "lp").values())
     seats = []
     for player in players:
-        bounds = value_bounds(tree, player, *answers[1 - player])
-        choices = tree.decisions[1 - player].num_actions > 1
-        num_queried = int((answers[1 - player][1] & choices).sum())
-        seats.append(
-            SeatEvaluation(
-                *(player, bounds, values[player], num_queried, int(choices.sum())),
-                matches.get(player),
-            )
-        )
+        shares, queried = answers[1 - player]
+        matches, forced = None, tree.decisions[1 - player].num_actions == 1
+        if memory.has_memory:
+            response = _response(tree, player, shares.mean(axis=0))
+            matches = _mean(tree, sessions(RESPONSE, 1 - player, response))
+        bounds = value_bounds(tree, player, shares, queried | forced)
+        counts = int(queried.sum()), int((~forced).sum())
+        seats.append(SeatEvaluation(player, bounds, values[player], *counts, matches))
     return tuple(seats), count, memory
 
 
@@ -297,63 +304,24 @@ def _by_importance(tree: GameTree, players: Sequence[int]) -> list[tuple[int, in
       Pairs of player and infoset, with several actions each.
     """
     histories, weighted = tree.histories, []
-    for player in (1 - responder for responder in players):
-        counts = tree.decisions[player].num_actions
-        responder = AgentResponder(tree, 1 - player, np.ones(len(counts), bool))
-        low, high = responder.extremes
-        acts = histories.player == player
-        stakes = (histories.chance * (high - low))[acts]
-        weight = np.bincount(histories.infoset[acts], stakes, minlength=len(counts))
-        weighted += [(-weight[i], player, int(i)) for i in np.flatnonzero(counts > 1)]
-    return [(player, infoset) for _, player, infoset in sorted(weighted)]
+    stakes = open_card_payoffs(tree, 0) + open_card_payoffs(tree, 1)
+    for agent in (1 - player for player in players):
+        counts, acts = tree.decisions[agent].num_actions, histories.player == agent
+        weight = np.bincount(histories.infoset[acts], stakes[acts], len(counts))
+        weighted += [(-weight[i], agent, int(i)) for i in np.flatnonzero(counts > 1)]
+    return [(agent, infoset) for _, agent, infoset in sorted(weighted)]
 
 
-def _sequences(tree: GameTree, player: int, infoset: int) -> slice:
-    """Return the sequences of an infoset's actions."""
-    decisions = tree.decisions[player]
-    first = int(decisions.first_sequence[infoset])
-    return slice(first, first + int(decisions.num_actions[infoset]))
-
-
-def _answers(
-    tree: GameTree, player: int, count: int, records: Sequence[Record]
-) -> tuple[np.ndarray, np.ndarray]:
-    """Return a player's answers [K, S], and which infosets have all, bool [I]."""
-    decisions = tree.decisions[player]
-    shares = np.ones((count, decisions.num_sequences))
-    answered = np.zeros(len(decisions), np.int64)
-    for record in records:
-        if record["player"] == player:
-            place = _sequences(tree, player, record["infoset"])
-            shares[record["number"], place] = record["replies"][0]["probabilities"]
-            answered[record["infoset"]] += 1
-    queried = (answered == count) | (decisions.num_actions == 1)
-    unknown = ~np.append(True, queried[decisions.owner[1:]])
-    shares[:, unknown] = uniform_behaviour(decisions)[unknown]
-    return shares, queried
-
-
-def _tables(
-    tree: GameTree,
-    player: int,
-    shares: np.ndarray,
-    queried: np.ndarray,
-    records: Sequence[Record],
-) -> list[tuple[np.ndarray, np.ndarray]]:
-    """Return sums of answers in separate sessions, and after other hands."""
-    later: dict[int, list[list[float]]] = {}
+def _by_infoset(records: Sequence[Record]) -> dict[int, np.ndarray]:
+    """Return the probabilities of all replies at each infoset, float64 [n, A]."""
+    found = collections.defaultdict(list)
     for reply in (reply for record in records for reply in record["replies"]):
-        later.setdefault(reply["infoset"], []).append(reply["probabilities"])
-    return [
-        (shares[:, _sequences(tree, player, i)].sum(axis=0), np.sum(some, axis=0))
-        for i, some in sorted(later.items())
-        if queried[i] and len(some[0]) > 1
-    ]
+        found[reply["infoset"]].append(reply["probabilities"])
+    return {infoset: np.array(rows) for infoset, rows in sorted(found.items())}
 
 
-def _response(tree: GameTree, player: int, shares: np.ndarray) -> Any:
+def _response(tree: GameTree, player: int, mean: np.ndarray) -> Policy:
     """Return the policy of a best response to the frequencies of all answers."""
-    mean = shares.mean(axis=0)
     reach = reach_from_behaviour(tree.decisions[1 - player], mean)
     response = best_response(tree.sequence_form, player, reach)
     return form_policy(tree, in_player_order(player, response, mean))
@@ -365,8 +333,7 @@ def _mean(tree: GameTree, records: Sequence[Record]) -> tuple[float, float, int]
     if len(means) < 2:
         return None
     value, half = mean_and_half_width(means, utility_bounds(tree.game))
-    hands = agent_queries.HANDS * len(means)
-    return value, half or 0.0, hands
+    return value, half or 0.0, HANDS * len(means)
 
 
 def memory_test(
@@ -389,23 +356,19 @@ def memory_test(
         shares = ((one / one.sum(), other / other.sum()) for one, other in tables)
         differs = any(np.abs(one - other).max() > 1e-6 for one, other in shares)
         return MemoryTest(0.0 if differs else 1.0, len(tables))
-    random = np.random.default_rng(seed)
-    observed, permuted, compared = 0.0, np.zeros(_PERMUTATIONS), 0
+    # The first number is the statistic of the answers, followed by permutations.
+    random, statistics = np.random.default_rng(seed), np.zeros(1 + _PERMUTATIONS)
     for one, other in tables:
         one, other = np.rint(one), np.rint(other)
         both = (one + other).astype(np.int64)
-        if not (one.sum() and other.sum() and (both > 0).sum() > 1):
+        if np.count_nonzero(both) < 2:
             continue
-        compared += 1
         drawn = random.multivariate_hypergeometric(both, int(one.sum()), _PERMUTATIONS)
-        expected = both * (one.sum() / both.sum())
+        used, expected = both > 0, both * (one.sum() / both.sum())
         # The terms of the second row are proportional to those of the first one.
-        used, factor = both > 0, 1 + one.sum() / other.sum()
-        observed += factor * np.sum((one - expected)[used] ** 2 / expected[used])
-        permuted += factor * np.sum(
-            (drawn - expected)[:, used] ** 2 / expected[used], axis=1
-        )
-    if not compared:
-        return MemoryTest(1.0 if tables else None, len(tables))
-    exceeded = int(np.sum(permuted >= observed * (1 - 1e-9)))
-    return MemoryTest((1 + exceeded) / (1 + _PERMUTATIONS), len(tables))
+        factor = 1 + one.sum() / other.sum()
+        cases = (np.vstack([one, drawn]) - expected)[:, used]
+        statistics += factor * np.sum(cases**2 / expected[used], axis=1)
+    exceeded = int(np.sum(statistics[1:] >= statistics[0] * (1 - 1e-9)))
+    p_value = (1 + exceeded) / (1 + _PERMUTATIONS) if tables else None
+    return MemoryTest(p_value, len(tables))

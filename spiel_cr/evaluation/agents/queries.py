@@ -2,14 +2,15 @@
 
 import collections
 import concurrent.futures
+import functools
 import threading
 from collections.abc import Sequence
-from typing import NamedTuple
 
 import numpy as np
+import pyspiel
 from open_spiel.python.policy import Policy
 
-from spiel_cr.common.json_log import JsonLog, Record
+from spiel_cr.common.json_log import JsonLog, Key, Record
 from spiel_cr.common.json_records import check_fields, is_list, is_number, is_table
 from spiel_cr.common.messages import progress_bar
 from spiel_cr.evaluation.referee import play_match
@@ -22,24 +23,11 @@ from spiel_cr.players.bots import PolicyBot
 # Kinds of tasks: an answer in a session of its own; and sessions of hands against a
 # random opponent, and against a response.
 ANSWER, RANDOM, RESPONSE = KINDS = ("answer", "random", "response")
+# A task, which is the key of its record: its kind, the player of the agent, the infoset
+# to query (0 for sessions), and the number of the answer or session.
+TASK = ("kind", "player", "infoset", "number")
 # Number of hands of a session.
 HANDS = 10
-
-
-class AgentTask(NamedTuple):
-    """A task of a worker, which is the key of its record.
-
-    Attributes:
-      kind: One of `KINDS`.
-      player: The player of the agent.
-      infoset: The infoset to query; 0 for sessions of hands.
-      number: Number of the answer or session.
-    """
-
-    kind: str
-    player: int
-    infoset: int
-    number: int
 
 
 def check_line(record: Record) -> None:
@@ -71,7 +59,7 @@ class AgentQueries:
         """Make a bot for each worker; programs start when they are first needed."""
         self.tree, self.log = tree, log
         self._seed, self._cost_limit = seed, cost_limit
-        self._bots = [AgentBot(tree.game, 0, config) for _ in range(workers)]
+        self._bots = [AgentBot(tree, 0, config=config) for _ in range(workers)]
         self._idle = collections.deque(self._bots)
         self._lock = threading.Lock()
         self.cost = sum(map(_cost, log.records.values()))
@@ -83,7 +71,7 @@ class AgentQueries:
           ValueError: If the agent describes itself differently from the logged answers.
         """
         bot = self._bots[0]
-        bot.begin(self._seed)
+        bot.begin(self._seed, 0)
         announced = bot.provides_policy()
         logged = [r["agent"] for r in self.log.records.values() if r["agent"]]
         if logged and bot.description not in logged:
@@ -93,9 +81,7 @@ class AgentQueries:
             )
         return announced
 
-    def run(
-        self, tasks: Sequence[AgentTask], opponent: Policy | None = None
-    ) -> list[Record]:
+    def run(self, tasks: Sequence[Key], opponent: Policy | None = None) -> list[Record]:
         """Perform the tasks that have no record, until the cost limit is reached.
 
         Args:
@@ -107,62 +93,54 @@ class AgentQueries:
           The records of the tasks, in order.
         """
         waiting = [task for task in tasks if task not in self.log.records]
-        bar = progress_bar(
-            total=len(waiting), desc="queries" if opponent is None else "sessions"
-        )
-        with bar, concurrent.futures.ThreadPoolExecutor(len(self._bots)) as pool:
+        name = "queries" if opponent is None else "sessions"
+        perform = functools.partial(self._perform, opponent)
+        with concurrent.futures.ThreadPoolExecutor(len(self._bots)) as pool:
             try:
-                answers = [pool.submit(self._perform, t, opponent) for t in waiting]
-                for answer in concurrent.futures.as_completed(answers):
-                    answer.result()
-                    bar.update(1)
+                done = pool.map(perform, waiting)
+                for _ in progress_bar(done, total=len(waiting), desc=name):
+                    pass
             except BaseException:
                 # Workers stop waiting for answers, and send no further queries.
                 self.close()
                 raise
         return [self.log.records[task] for task in tasks if task in self.log.records]
 
-    def _perform(self, task: AgentTask, opponent: Policy | None) -> None:
+    def _perform(self, opponent: Policy | None, task: Key) -> None:
         """Add the record of a task to the log, unless the cost limit is reached."""
         if self.cost >= self._cost_limit:
             return
-        bot = self._idle.pop()
+        (kind, player, infoset, number), bot = task, self._idle.pop()
+        stream = self._seed, KINDS.index(kind), player, infoset, number
+        replies: list[Record] = []
+        returns: list[float] = []
+
+        def keep(state: pyspiel.State, actor: int, action: int) -> None:
+            if actor == player and bot.reply is not None:
+                place = {"infoset": self.tree.infoset_of(state)[1]}
+                replies.append({**place, **bot.reply._asdict()})
+
         try:
-            bot.begin(int(self._random(task).integers(2**31)), task.player)
-            returns = []
+            bot.begin(int(np.random.default_rng(stream).integers(2**31)), player)
             if opponent is None:
-                history = self.tree.infosets[task.player].history[task.infoset]
-                bot.get_policy(self.tree.state_at(int(history)))
+                history = self.tree.infosets[player].history[infoset]
+                state = self.tree.state_at(int(history))
+                keep(state, player, bot.step(state))
             else:
-                returns = self._play(opponent, bot, task)
-            replies = [
-                {"infoset": self.tree.infoset_of(state)[1], **reply._asdict()}
-                for state, reply in bot.replies
-            ]
-            record = {**task._asdict(), "replies": replies, "returns": returns}
+                rival = PolicyBot(1 - player, opponent)
+                bots, random = in_player_order(player, bot, rival), (*stream, 1)
+                generator = np.random.default_rng(random)
+                while len(returns) < HANDS:
+                    # No hand is before the first one, so it is not compared.
+                    observers = (keep,) if returns else ()
+                    match = play_match(self.tree, bots, generator, observers=observers)
+                    returns.append(match.returns[1 - player])
+            record = {"replies": replies, "returns": returns, "agent": bot.description}
             with self._lock:
-                self.log.add({**record, "agent": bot.description})
+                self.log.add({**dict(zip(TASK, task, strict=True)), **record})
                 self.cost += _cost(record)
         finally:
             self._idle.append(bot)
-
-    def _random(self, task: AgentTask, *stream: int) -> np.random.Generator:
-        key = KINDS.index(task.kind), *task[1:], *stream
-        return np.random.default_rng((self._seed, *key))
-
-    def _play(self, opponent: Policy, bot: AgentBot, task: AgentTask) -> list[float]:
-        """Play a session of hands; return the opponent's return of each.
-
-        The replies of the first hand are not kept, because no hand is before it.
-        """
-        random, player = self._random(task, 1), 1 - task.player
-        bots = in_player_order(player, PolicyBot(player, opponent), bot)
-        returns = []
-        for hand in range(HANDS):
-            returns.append(play_match(self.tree, bots, random).returns[player])
-            if not hand:
-                bot.replies.clear()
-        return returns
 
     def close(self) -> None:
         """End all programs of the agent."""
