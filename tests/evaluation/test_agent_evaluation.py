@@ -179,6 +179,22 @@ def test_cost_limits(tmp_path):
     assert np.isfinite(high) and low <= high
 
 
+def test_answers_of_all_hands_are_logged(tmp_path):
+    """With two units each, as many as the agent counts itself."""
+    script, log = tmp_path / "agent.py", tmp_path / "log"
+    text = (agents.FOLDER / "noisy.py").read_text()
+    script.write_text(
+        text.replace(
+            '{"action": action}',
+            f'{{"action": action, "cost": 2 * open({str(log)!r}, "a").write("x")}}',
+        )
+    )
+    agent = f'process(command="{sys.executable} {script} 0.4")'
+    result = evaluate_agent("kuhn_poker", agent, queries=500)
+    assert result.queries == log.stat().st_size > 400
+    assert result.cost == 2 * result.queries
+
+
 @pytest.mark.parametrize("workers", [1, 3])
 def test_logged_answers_are_not_queried_again(tmp_path, workers):
     """An agent that has answered all would fail now."""

@@ -262,12 +262,12 @@ def _evaluate(
 
     answers, tables = {}, []
     for agent in (1 - player for player in players):
-        found = _by_infoset([r for r in records if r["player"] == agent])
+        found = _by_infoset([r for r in records if r["player"] == agent], 0)
         fresh = {i: rows for i, rows in found.items() if len(rows) == count}
         later = sessions(RANDOM, agent, UniformRandomPolicy(tree.game))
         tables += [
             (fresh[i].sum(axis=0), rows.sum(axis=0))
-            for i, rows in _by_infoset(later).items()
+            for i, rows in _by_infoset(later, 1).items()
             if i in fresh
         ]
         decisions = tree.decisions[agent]
@@ -308,15 +308,18 @@ def _by_importance(tree: GameTree, players: Sequence[int]) -> list[tuple[int, in
     for agent in (1 - player for player in players):
         counts, acts = tree.decisions[agent].num_actions, histories.player == agent
         weight = np.bincount(histories.infoset[acts], stakes[acts], len(counts))
-        weighted += [(-weight[i], agent, int(i)) for i in np.flatnonzero(counts > 1)]
+        # Rounded, so that equal stakes are ordered by infoset.
+        weight = -weight.round(12)
+        weighted += [(weight[i], agent, int(i)) for i in np.flatnonzero(counts > 1)]
     return [(agent, infoset) for _, agent, infoset in sorted(weighted)]
 
 
-def _by_infoset(records: Sequence[Record]) -> dict[int, np.ndarray]:
-    """Return the probabilities of all replies at each infoset, float64 [n, A]."""
+def _by_infoset(records: Sequence[Record], first: int) -> dict[int, np.ndarray]:
+    """Return the replies from a session's hand on by infoset, float64 [n, A]."""
     found = collections.defaultdict(list)
     for reply in (reply for record in records for reply in record["replies"]):
-        found[reply["infoset"]].append(reply["probabilities"])
+        if reply["hand"] >= first:
+            found[reply["infoset"]].append(reply["probabilities"])
     return {infoset: np.array(rows) for infoset, rows in sorted(found.items())}
 
 

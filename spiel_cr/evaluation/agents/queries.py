@@ -117,8 +117,8 @@ class AgentQueries:
 
         def keep(state: pyspiel.State, actor: int, action: int) -> None:
             if actor == player and bot.reply is not None:
-                place = {"infoset": self.tree.infoset_of(state)[1]}
-                replies.append({**place, **bot.reply._asdict()})
+                at = {"hand": len(returns), "infoset": self.tree.infoset_of(state)[1]}
+                replies.append({**at, **bot.reply._asdict()})
 
         try:
             bot.begin(int(np.random.default_rng(stream).integers(2**31)), player)
@@ -127,13 +127,10 @@ class AgentQueries:
                 state = self.tree.state_at(int(history))
                 keep(state, player, bot.step(state))
             else:
-                rival = PolicyBot(1 - player, opponent)
-                bots, random = in_player_order(player, bot, rival), (*stream, 1)
-                generator = np.random.default_rng(random)
+                bots = in_player_order(player, bot, PolicyBot(1 - player, opponent))
+                random = np.random.default_rng((*stream, 1))
                 while len(returns) < HANDS:
-                    # No hand is before the first one, so it is not compared.
-                    observers = (keep,) if returns else ()
-                    match = play_match(self.tree, bots, generator, observers=observers)
+                    match = play_match(self.tree, bots, random, observers=[keep])
                     returns.append(match.returns[1 - player])
             record = {"replies": replies, "returns": returns, "agent": bot.description}
             with self._lock:
