@@ -56,26 +56,25 @@ class ReviewOptions:
 
 def run(arguments: Arguments) -> dict[str, object]:
     """Review recorded matches."""
-    policies = None
-    if arguments.policies is not None:
-        policies = dict(enumerate(split_bots(arguments.policies)))
-        if len(policies) != 2:
-            raise ValueError(f"policies={arguments.policies!r}: give two, as 'A;B'")
+    policies = split_bots(arguments.policies) if arguments.policies is not None else []
+    if len(policies) not in (0, 2):
+        raise ValueError(f"policies={arguments.policies!r}: give two, as 'A;B'")
     matches, seats = read_matches(arguments.open, arguments.bot)
     result = review_matches(
         arguments.game,
         matches,
         arguments.reference,
-        seats=seats if arguments.bot else None,
-        policies=policies,
+        seats=seats,
+        policies=dict(enumerate(policies)),
         memory_limit=arguments.memory_limit,
     )
-    half, plain = result.half_width or 0.0, result.plain_half_width or 0.0
+    half, plain = result.half_width, result.plain_half_width
+    mean, plain_mean = float(result.estimates.mean()), float(result.returns.mean())
     lines = [
-        f"{arguments.bot or 'player 0'} won {result.returns.mean():+.4f} ± "
-        f"{plain:.4f} per match in {len(result.returns):,} matches",
-        f"without luck {result.mean:+.4f} ± {half:.4f} (95%, by AIVAT with the values "
-        f"of {arguments.reference})",
+        f"{arguments.bot or 'player 0'} won {plain_mean:+.4f} ± {plain or 0:.4f} per "
+        f"match in {len(matches):,} matches",
+        f"without luck {mean:+.4f} ± {half or 0:.4f} (95%, by AIVAT with the values of "
+        f"{arguments.reference})",
     ]
     rows = [
         (h.information_state, f"player {h.player}", h.action, h.best, str(h.times))
@@ -83,15 +82,9 @@ def run(arguments: Arguments) -> dict[str, object]:
         for h in result.habits[:_MOST]
     ]
     print(one_line(f"{arguments.game}: {arguments.open}"))
-    for line in lines:
-        print(f"  {line}")
-    for state, player, action, best, count, loss, total in rows:
-        print(
-            one_line(
-                f"  {player} {state}: {action} instead of {best}, {count} times, loses "
-                f"{loss} each, {total} in all"
-            )
-        )
+    line = "{1} {0}: {2} instead of {3}, {4} times, loses {5} each, {6} in all"
+    for text in (*lines, *(line.format(*row) for row in rows)):
+        print(f"  {one_line(text)}")
     if arguments.html:
         # Slow to import.
         from ..reporting.report import report_html
@@ -106,11 +99,11 @@ def run(arguments: Arguments) -> dict[str, object]:
         with arguments.writing("  page       ", arguments.html):
             atomic.write_text(arguments.html, page)
     return {
-        "matches": len(result.returns),
-        "mean": result.mean,
-        "half_width": result.half_width,
-        "plain_mean": float(result.returns.mean()),
-        "plain_half_width": result.plain_half_width,
+        "matches": len(matches),
+        "mean": mean,
+        "half_width": half,
+        "plain_mean": plain_mean,
+        "plain_half_width": plain,
         "reference": arguments.reference,
         "habits": [habit._asdict() for habit in result.habits],
     }

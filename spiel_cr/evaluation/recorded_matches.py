@@ -7,7 +7,6 @@ policy is given, because records hold no probabilities.
 
 import collections
 import dataclasses
-import itertools
 import pathlib
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
@@ -16,12 +15,12 @@ import numpy as np
 from open_spiel.python.policy import Policy
 
 from spiel_cr.common import atomic
-from spiel_cr.common.json_records import is_count, is_list, read_object
+from spiel_cr.common.json_records import check_fields, is_count, is_list, read_object
 from spiel_cr.common.memory import Limit
 from spiel_cr.common.statistics import mean_and_half_width
 from spiel_cr.evaluation.aivat import TreeValues, baseline
 from spiel_cr.evaluation.referee import Match
-from spiel_cr.games.histories import moves_along, state_after
+from spiel_cr.games.histories import moves_along
 from spiel_cr.games.opening.game_checks import chance_outcomes, returns, utility_bounds
 from spiel_cr.games.opening.opened import open_game
 from spiel_cr.games.tree.tree import GameTree
@@ -39,7 +38,7 @@ class Habit(NamedTuple):
 
     Attributes:
       player: The player, 0 or 1.
-      information_state: Its information state string.
+      information_state: Its information state in one line.
       action: Name of the action.
       times: Number of these decisions.
       loss: Value of the best action minus that of the chosen one, in the game's units.
@@ -61,15 +60,14 @@ class RecordedMatches:
     Attributes:
       returns: Returns, float64 [matches].
       estimates: Returns after variance reduction, float64 [matches].
-      mean: Mean of the estimates.
-      half_width: Half of the 95% interval of the mean; None for a single match.
+      half_width: Half of the 95% interval of the mean of the estimates; None for a
+        single match.
       plain_half_width: The same without variance reduction.
       habits: Decisions with a loss, the largest loss in all matches first.
     """
 
     returns: np.ndarray
     estimates: np.ndarray
-    mean: float
     half_width: float | None
     plain_half_width: float | None
     habits: tuple[Habit, ...]
@@ -77,48 +75,41 @@ class RecordedMatches:
 
 def read_matches(
     path: atomic.Path, bot: str | None = None
-) -> tuple[list[tuple[int, ...]], list[int]]:
+) -> tuple[list[list[int]], list[int | None]]:
     """Return the actions of each match in a file, chance included, and a player of it.
 
     Args:
       path: Path of the file.
       bot: Name of a bot, to whose matches and seats the result is restricted; None: all
-        matches, and player 0.
+        matches, and no player.
 
     Raises:
-      ValueError: If the file cannot be read, a line is neither a match nor a
-        trajectory, or there are no matches (of the bot).
+      OSError: If the file cannot be read.
+      ValueError: If a line is neither a match nor a trajectory, or there are no matches
+        (of the bot).
     """
-    matches: list[tuple[int, ...]] = []
-    seats: list[int] = []
-    try:
-        lines = pathlib.Path(path).read_bytes().splitlines()
-    except OSError as error:
-        raise ValueError(
-            f"open={str(path)!r}: {error.strerror}; use the path of a file of matches"
-        ) from None
-    for number, line in enumerate(lines, 1):
+    matches, seats = [], []
+    for number, line in enumerate(pathlib.Path(path).read_bytes().splitlines(), 1):
         try:
             record = read_object(line)
-            actions = record.get("actions")
-            if actions is None:
-                actions = [step["action"] for step in record["transitions"]]
-            if not is_list(is_count)(actions):
-                raise ValueError("its actions are not numbers")
-            players = record.get("players") or [] if bot else [bot]
+            if "transitions" in record:
+                record["actions"] = [step["action"] for step in record["transitions"]]
+            check_fields(record, {"actions": is_list(is_count)})
+            players = record.get("players") or []
+            seat = players.index(bot) if bot in players else None
         except (KeyError, TypeError, ValueError) as error:
             raise ValueError(
-                f"{path}, line {number}: not a match ({error}); use the matches.jsonl "
-                f"of a tournament, or lines of pyspiel.Trajectory.to_string()"
+                f"{path}, line {number}: not a match (it {error}); use lines of a "
+                f"tournament's matches.jsonl, or of pyspiel.Trajectory.to_string()"
             ) from None
-        if bot in players:
-            matches.append(tuple(actions))
-            seats.append(players.index(bot))
+        if seat is not None or bot is None:
+            matches.append(record["actions"])
+            seats.append(seat)
     if not matches:
-        problem = "has no matches; use a file with a line for each"
-        if bot:
-            problem = f"has no matches of bot={bot!r}; use one of the players it names"
-        raise ValueError(f"{path} {problem}")
+        raise ValueError(
+            f"{path} has no matches{f' of bot={bot!r}' if bot else ''}; use a file "
+            f"with a line for each, and the name of one of its players"
+        )
     return matches, seats
 
 
@@ -127,7 +118,7 @@ def review_matches(
     matches: Sequence[Sequence[int]],
     reference: PolicyLike = REFERENCE,
     *,
-    seats: Sequence[int] | None = None,
+    seats: Sequence[int | None] = (),
     policies: Mapping[int, PolicyLike] | None = None,
     memory_limit: Limit = None,
 ) -> RecordedMatches:
@@ -138,8 +129,8 @@ def review_matches(
       matches: Actions of each match, see `read_matches`.
       reference: Policy of both players whose values are used. Decisions where its
         other player does not lead have no loss.
-      seats: The reviewed player of each match. By default results are those of player
-        0, and habits those of both players.
+      seats: The reviewed player of each match. If it is None, and by default, results
+        are those of player 0, and habits those of both players.
       policies: Known policies of players, by player.
       memory_limit: Largest memory for the game tree; larger games use rollouts, and
         have no costs of decisions.
@@ -153,80 +144,69 @@ def review_matches(
       [1.0, -1.0]
     """
     values = baseline(game, reference, memory_limit=memory_limit, name="reference")
-    instance = values.instance
-    plain = open_game(instance).game
+    plain = open_game(values.instance).game
     by_player = {
-        player: as_policy_source(policy, instance, name="policies")
+        player: as_policy_source(policy, values.instance, name="policies")
         for player, policy in (policies or {}).items()
     }
+    players = list(seats) or [None] * len(matches)
     played = [_match(plain, actions, by_player) for actions in matches]
-    signs = 1 - 2 * np.array([0] * len(matches) if seats is None else seats)
+    signs = np.array([-1 if player == 1 else 1 for player in players])
     gains = signs * np.array([match.returns[0] for match in played])
     estimates = signs * np.array([values.estimate(match) for match in played])
-    mean, half = mean_and_half_width(estimates, utility_bounds(plain))
     habits: list[Habit] = []
     if isinstance(values, TreeValues) and values.strategy is not None:
-        habits = _habits(values.instance, matches, seats, values.strategy)
-    return RecordedMatches(
-        *(gains, estimates, mean, half),
-        mean_and_half_width(gains, utility_bounds(plain))[1],
-        tuple(habits),
-    )
+        habits = _habits(values.instance, matches, players, values.strategy)
+    bounds = utility_bounds(plain)
+    half, plain_half = (mean_and_half_width(r, bounds)[1] for r in (estimates, gains))
+    return RecordedMatches(gains, estimates, half, plain_half, tuple(habits))
 
 
 def _match(game: Any, actions: Sequence[int], by_player: Mapping[int, Policy]) -> Match:
     """Return a match with the probabilities of chance and of given policies."""
+    state = game.new_initial_state()
     probabilities: list[dict[int, float] | None] = []
-    for state, action in moves_along(game, actions):
-        player = state.current_player()
+    for action in actions:
         if action not in state.legal_actions():
             raise ValueError(
                 f"matches: the action {action} is not legal after the actions "
                 f"{state.history()} of {game}; use matches of this game"
             )
+        policy = by_player.get(state.current_player())
         if state.is_chance_node():
             probabilities.append(dict(chance_outcomes(state)))
         else:
-            policy = by_player.get(player)
-            probabilities.append(policy and policy.action_probabilities(state, player))
-    end = state_after(game, actions)
-    if not end.is_terminal():
+            probabilities.append(policy and policy.action_probabilities(state))
+        state.apply_action(action)
+    if not state.is_terminal():
         raise ValueError(
             f"matches: {list(actions)} is not over in {game}; leave it out"
         )
-    first, second = returns(end)
-    return Match(
-        tuple(actions), (float(first), float(second)), ((), ()), tuple(probabilities)
-    )
+    first, second = map(float, returns(state))
+    return Match(tuple(actions), (first, second), ((), ()), tuple(probabilities))
 
 
 def _habits(
     tree: GameTree,
     matches: Sequence[Sequence[int]],
-    seats: Sequence[int] | None,
+    seats: Sequence[int | None],
     behaviours: Behaviours,
 ) -> list[Habit]:
     """Return the decisions that lose value, the largest total loss first."""
     counts = collections.Counter(
         (*tree.infoset_of(state), action)
-        for actions, player in itertools.zip_longest(matches, seats or ())
+        for actions, seat in zip(matches, seats, strict=True)
         for state, action in moves_along(tree.game, actions)
-        if state.current_player() in ((0, 1) if player is None else (player,))
+        if state.current_player() in ((0, 1) if seat is None else (seat,))
     )
     values = [infoset_reach.action_values(tree, p, behaviours) for p in range(2)]
     habits = []
     for (player, infoset, action), count in counts.items():
-        legal = tree.actions(player, infoset)
-        begin = int(tree.decisions[player].first_sequence[infoset])
-        value = values[player][begin : begin + len(legal)]
-        loss = float(value.max() - value[np.flatnonzero(legal == action)[0]])
+        name, sequences, names = infoset_reach.described(tree, player, infoset)
+        value = values[player][sequences]
+        chosen = tree.actions(player, infoset).tolist().index(action)
+        loss, best = float(value.max() - value[chosen]), names[value.argmax()]
         # It is NaN where the reference does not lead.
         if loss > 1e-9:
-            state = tree.state_at(int(tree.infosets[player].history[infoset]))
-            chosen, best = (
-                state.action_to_string(player, int(one))
-                for one in (action, legal[np.argmax(value)])
-            )
-            name = tree.label(player, infoset)
-            habits.append(Habit(player, name, chosen, count, loss, best))
+            habits.append(Habit(player, name, names[chosen], count, loss, best))
     return sorted(habits, key=lambda habit: (-habit.times * habit.loss, habit.player))
