@@ -148,16 +148,10 @@ def _read_thresholds(text: str) -> tuple[float, ...]:
 
 def _check_phases(arguments: Arguments) -> None:
     """Raise ValueError if an option of a phase needs another option."""
-    if arguments.early_rounds is None and arguments.later != first_phase.CHECK_DOWN:
-        raise ValueError(
-            f"--later={arguments.later!r} needs --early-rounds; give both, or leave "
-            f"--later out"
-        )
-    if arguments.iterations is None and arguments.endgames:
-        raise ValueError(
-            f"--endgames={arguments.endgames} needs --iterations; give both, or leave "
-            f"--endgames out"
-        )
+    if arguments.early_rounds is None:
+        arguments.reject(AbstractOptions, ["later"], "needs --early-rounds")
+    if arguments.iterations is None:
+        arguments.reject(AbstractOptions, ["endgames"], "needs --iterations")
 
 
 def _solve_buckets(

@@ -49,6 +49,19 @@ class Arguments(argparse.Namespace):
         names = [field.name for field in dataclasses.fields(kind)]  # type: ignore[arg-type]
         return kind(**{**self.options(*(n for n in names if n in self)), **values})
 
+    def reject(self, defaults: type, names: Sequence[str], problem: str) -> None:
+        """Raise ValueError if one of some options does not have its default.
+
+        Args:
+          defaults: Dataclass of options, with their defaults.
+          names: Names of the options.
+          problem: Predicate of the error, after "--name=value".
+        """
+        for name in names:
+            flag, value = flag_of(name), getattr(self, name)
+            if value != getattr(defaults, name, None):
+                raise ValueError(f"{flag}={value} {problem}; leave {flag} out")
+
     def executor(self, workers: int = 0, **settings: Any) -> Executor:
         """Construct the executor of `WorkerOptions`.
 

@@ -194,18 +194,9 @@ def _apply_suite(arguments: Arguments) -> suites.Suite | None:
         if suite.is_built
         else "figure latex panel width unit patience".split()
     )
-    for name in fixed:
-        default = CompareOptions.unit if name == "unit" else None
-        if getattr(arguments, name) != default:
-            raise ValueError(
-                f"--{name}: the suite {suite.name} does not support it; leave --{name} "
-                f"out"
-            )
-    if arguments.seeds != comparisons.CompareConfig.seeds:
-        raise ValueError(
-            f"--seeds: the suite {suite.name} has one run of each algorithm; leave "
-            f"--seeds out"
-        )
+    arguments.reject(CompareOptions, fixed, f"is not for the suite {suite.name}")
+    problem = f"is not for the suite {suite.name}, which has one run of each algorithm"
+    arguments.reject(comparisons.CompareConfig, ["seeds"], problem)
     if arguments.table:
         around_table(pathlib.Path(arguments.table), f"suite {suite.name}")
     arguments.game = [row.game for row in suite.games]

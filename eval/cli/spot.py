@@ -40,7 +40,7 @@ from ..common.plurals import counted
 from ..inspection import hand_grid, spot_page
 from ..reporting import plots
 from .command import Arguments, Parser, write_csv
-from .setting_options import flag_of, integer_value
+from .setting_options import integer_value
 from .solve import SolverOptions, add_run_options, solve_game
 
 RESUMES = True
@@ -208,13 +208,10 @@ def _open(arguments: Arguments, node: str) -> tuple[dict[str, Any], Any, Any]:
             f"open={arguments.open!r}: not a solved spot; use a file that spiel-cr "
             f"spot --save wrote"
         )
-    settings = {f.name: f.default for f in dataclasses.fields(SpotOptions)}
     limits = "iterations seconds until eval_every wall_clock checkpoint"
-    settings |= dict.fromkeys(limits.split())
-    for name, default in settings.items():
-        if name not in _OPENING.split() and getattr(arguments, name) != default:
-            flag = flag_of(name)
-            raise ValueError(f"{flag} has no effect on a saved spot; remove {flag}")
+    names = [field.name for field in dataclasses.fields(SpotOptions)] + limits.split()
+    solving = [name for name in names if name not in _OPENING.split()]
+    arguments.reject(SpotOptions, solving, "has no effect on a saved spot")
     if arguments.plot and not arguments.report:
         raise ValueError(
             "--plot: a saved spot has no curve; add --report turn or river"

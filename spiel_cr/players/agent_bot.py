@@ -144,11 +144,9 @@ class AgentBot(PolicyPlayer):
         """Begin a session with a seed at the next question, as a player."""
         self._seed, self._player, self._is_new = seed, player, True
 
-    def _send(
-        self, kind: str, *, is_question: bool = True, **values: Any
-    ) -> dict[str, Any]:
+    def _send(self, kind: str, **values: Any) -> dict[str, Any]:
         seat = {"type": kind, "session": self._session, "player": self._player}
-        return self._connection.exchange({**seat, **values}, is_question=is_question)
+        return self._connection.exchange({**seat, **values})
 
     def _hello(self, attempt: int) -> None:
         """Begin the session; further attempts have other seeds."""
@@ -178,36 +176,34 @@ class AgentBot(PolicyPlayer):
           ValueError: If all answers are invalid, and no rule replaces them.
         """
         problems: list[InvalidAnswerError] = []
-        invalid: tuple[str, ...] = ()
+        rule, kind = self._config.on_invalid, "hello"
         while len(problems) <= self._config.retries and not self._is_stopped:
             try:
                 if self._is_new:
                     self._hello(len(problems))
                 reply = Reply(()) if state is None else self._act(state)
-                return reply._replace(invalid=invalid)
+                return reply._replace(invalid=tuple(each.kind for each in problems))
             except InvalidAnswerError as error:
                 problems.append(error)
-                invalid += (error.kind,)
                 # The next attempt is another session.
                 self._is_new = True
-        rule = self._config.on_invalid
+        if state is not None:
+            kind = f"act after the actions {state.history()}"
+        text = (
+            f"player {self._player}: an agent gave {len(problems)} invalid answers to "
+            f"{kind}: {', '.join(map(str, problems))}"
+        )
         if state is None or self._is_stopped or rule == "error":
             raise ValueError(
-                f"the agent gave {len(problems)} invalid answers "
-                f"{'to hello' if state is None else f'after {state.history()}'}: "
-                f"{', '.join(map(str, problems))}; run it by hand, and send it a line "
-                f"of JSON, or choose on_invalid=uniform or on_invalid=first"
+                f"{text}; run it by hand, and send it a line of JSON, or choose "
+                f"on_invalid=uniform or on_invalid=first"
             )
         if not self._has_warned:
+            warnings.warn(f"{text}; they are replaced: {rule}", stacklevel=2)
             self._has_warned = True
-            warnings.warn(
-                f"player {self._player}: an agent's answers are invalid "
-                f"({', '.join(invalid)}), and are replaced: {rule}",
-                stacklevel=2,
-            )
         count = len(state.legal_actions())
         shares = [1.0] + [0.0] * (count - 1) if rule == "first" else [1 / count] * count
-        return Reply(tuple(shares), invalid, True)
+        return Reply(tuple(shares), tuple(each.kind for each in problems), True)
 
     def provides_policy(self) -> bool:
         """Return whether the agent announces that it answers with probabilities."""
@@ -235,7 +231,7 @@ class AgentBot(PolicyPlayer):
     def _tell(self, kind: str, **values: Any) -> None:
         if not self._is_new:
             try:
-                self._send(kind, is_question=False, **values)
+                self._send(kind, **values)
             except InvalidAnswerError:
                 self._is_new = True
 

@@ -26,6 +26,8 @@ from spiel_cr.common.json_records import read_object
 
 # What replaces an invalid answer after all attempts.
 RULES = ("uniform", "first", "error")
+# Types of messages that need an answer.
+QUESTIONS = ("hello", "act")
 # Largest answer in bytes.
 MOST_BYTES = 1_000_000
 # Seconds in which a program may end by itself when its input is closed.
@@ -119,9 +121,7 @@ class AgentConnection:
         self._process: subprocess.Popen[bytes] | None = None
         self._socket: socket.socket | None = None
 
-    def exchange(
-        self, message: Mapping[str, Any], *, is_question: bool = True
-    ) -> dict[str, Any]:
+    def exchange(self, message: Mapping[str, Any]) -> dict[str, Any]:
         """Send a message, and return the answer; {} if the message is not a question.
 
         Raises:
@@ -132,6 +132,7 @@ class AgentConnection:
         if self._process is None and not self._config.url:
             self._start()
         send = self._post if self._config.url else self._write
+        is_question = message["type"] in QUESTIONS
         answer = self._waiting.submit(send, json.dumps(message).encode(), is_question)
         try:
             return read_object(answer.result(self._config.timeout))

@@ -71,11 +71,11 @@ def test_refusals(capsys, words, said):
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (["--pot", "20"], "--pot has no effect on a saved spot; remove --pot"),
-        (["--iterations", "20"], "--iterations has no effect on a saved spot"),
+        (["--pot", "20"], "--pot=20 has no effect on a saved spot; leave --pot out"),
+        (["--iterations", "20"], "--iterations=20 has no effect on a saved spot"),
         (["--node", "check fold"], "the action 'fold' does not exist"),
         (["--plot", "a.png"], "a saved spot has no curve; add --report turn or river"),
-        (["--wall-clock", "5"], "--wall-clock has no effect on a saved spot"),
+        (["--wall-clock", "5"], "--wall-clock=5.0 has no effect on a saved spot"),
         (
             ["--board", "5c9cJc2c3d", "--report", "river"],
             "a report is about all boards",

@@ -14,7 +14,11 @@ import numpy as np
 import pytest
 
 import spiel_cr
-from spiel_cr.evaluation.agents.bounds import AgentResponder, value_bounds
+from spiel_cr.evaluation.agents.bounds import (
+    AgentResponder,
+    total_bounds,
+    value_bounds,
+)
 from spiel_cr.evaluation.agents.evaluation import memory_test
 from spiel_cr.policies import best_responses
 from spiel_cr.policies.conversions import uniform_behaviour
@@ -85,7 +89,7 @@ def simulate(game, behaviours, count, random):
         half = answers[::2].mean(axis=0)[:, None]
         responder = AgentResponder(tree, player, everywhere)
         own += float(responder.response_values(half, half)[0])
-    bounds = parts[0].plus(parts[1])
+    bounds = total_bounds(parts)
     lower, upper = bounds.interval
     return high - low, max(0.0, lower), upper, bounds.lower, bounds.upper, own
 

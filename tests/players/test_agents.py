@@ -60,7 +60,7 @@ def test_rules_for_invalid_answers():
     assert uniform.get_policy(state) == [(0, 0.5), (1, 0.5)]
     assert uniform.reply.invalid == ("illegal action",) * 2
     with pytest.raises(
-        ValueError, match="3 invalid answers after .* illegal action: {'7': 1.0}"
+        ValueError, match="3 invalid answers to act after .* illegal action: {'7': 1.0}"
     ):
         bot("illegal", on_invalid="error").get_policy(state)
 

@@ -14,6 +14,7 @@ The interval is asymptotic: it covers NashConv with about 95% if there are many 
 """
 
 import math
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -52,14 +53,11 @@ class ValueBounds(NamedTuple):
         low = self.lower - _QUANTILE * self.lower_error
         return low, self.upper + _QUANTILE * self.upper_error
 
-    def plus(self, other: "ValueBounds") -> "ValueBounds":
-        """Return the bounds of the sum of two values with independent answers."""
-        return ValueBounds(
-            self.lower + other.lower,
-            self.upper + other.upper,
-            math.hypot(self.lower_error, other.lower_error),
-            math.hypot(self.upper_error, other.upper_error),
-        )
+
+def total_bounds(parts: Sequence[ValueBounds]) -> ValueBounds:
+    """Return the bounds of the sum of values with independent answers."""
+    lower, upper, *errors = zip(*parts, strict=True)
+    return ValueBounds(sum(lower), sum(upper), *(math.hypot(*each) for each in errors))
 
 
 class AgentResponder:

@@ -1,48 +1,57 @@
 """Evaluation of an agent in another program by a budget of queries."""
 
 import collections
+import concurrent.futures
 import contextlib
 import dataclasses
 import functools
 import math
+import threading
 import time
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple, cast
 
 import numpy as np
+import pyspiel
 from open_spiel.python.policy import Policy, UniformRandomPolicy
 
 from spiel_cr.common import atomic
 from spiel_cr.common.checks import check_integer, check_number, check_seed
-from spiel_cr.common.json_log import JsonLog, Record
+from spiel_cr.common.json_log import JsonLog, Key, Record
+from spiel_cr.common.json_records import check_fields, is_list, is_number, is_table
 from spiel_cr.common.memory import Limit
+from spiel_cr.common.messages import progress_bar
 from spiel_cr.common.statistics import mean_and_half_width
 from spiel_cr.evaluation.agents.bounds import (
     FOLDS,
     ValueBounds,
     open_card_payoffs,
+    total_bounds,
     value_bounds,
 )
-from spiel_cr.evaluation.agents.queries import (
-    ANSWER,
-    HANDS,
-    RANDOM,
-    RESPONSE,
-    TASK,
-    AgentQueries,
-    check_line,
-)
 from spiel_cr.evaluation.opponent import build_for_evaluation
+from spiel_cr.evaluation.referee import play_match
 from spiel_cr.evaluation.result import in_player_order
 from spiel_cr.games.opening.game_checks import payoff_offset, utility_bounds
 from spiel_cr.games.tree.tree import GameTree
 from spiel_cr.games.tree.tree_builder import Game
+from spiel_cr.players.agent_bot import AgentBot
+from spiel_cr.players.agent_connections import AgentConfig
+from spiel_cr.players.bots import PolicyBot
 from spiel_cr.players.player_strings import read_string
 from spiel_cr.policies.behaviour_files import form_policy
 from spiel_cr.policies.best_responses import best_response
 from spiel_cr.policies.conversions import reach_from_behaviour, uniform_behaviour
 from spiel_cr.solvers.solve import solve
 
+# Kinds of tasks: an answer in a session of its own; and sessions of hands against a
+# random opponent, and against a response.
+ANSWER, RANDOM, RESPONSE = KINDS = ("answer", "random", "response")
+# A task, which is the key of its record: its kind, the player of the agent, the infoset
+# to query (0 for sessions), and the number of the answer or session.
+TASK = ("kind", "player", "infoset", "number")
+# Number of hands of a session.
+HANDS = 10
 # Share of the budget for sessions of hands: one for the memory test, and one for
 # matches if memory is found.
 _SESSIONS = 0.1
@@ -131,7 +140,7 @@ class AgentEvaluation:
     @property
     def bounds(self) -> ValueBounds:
         """Bounds of the sum of the responders' values: of NashConv, if both respond."""
-        return functools.reduce(ValueBounds.plus, (s.bounds for s in self.seats))
+        return total_bounds([seat.bounds for seat in self.seats])
 
     @property
     def interval(self) -> tuple[float, float]:
@@ -216,13 +225,11 @@ def evaluate_agent(
         )
     settings = {"game": str(tree.game), "policy": agent, "seed": seed}
     with JsonLog(
-        out, "answers", settings, key=TASK, check=check_line, label="answer"
+        out, "answers", settings, key=TASK, check=_check, label="answer"
     ) as log:
-        oracle = AgentQueries(
-            tree, config, log, seed=seed, workers=workers, cost_limit=cost_limit
-        )
+        oracle = AgentQueries(tree, config, log, seed, workers, cost_limit)
         with contextlib.closing(oracle):
-            parts = _evaluate(oracle, players, queries, seed)
+            parts = _evaluate(oracle, players, queries)
         log.arrange(sorted(log.records))
         records = [log.records[key] for key in sorted(log.records)]
     replies = [reply for record in records for reply in record["replies"]]
@@ -243,7 +250,7 @@ def evaluate_agent(
 
 
 def _evaluate(
-    oracle: AgentQueries, players: Sequence[int], budget: int, seed: int
+    oracle: "AgentQueries", players: Sequence[int], budget: int
 ) -> tuple[tuple[SeatEvaluation, ...], int, MemoryTest]:
     """Query the agent; return seats, answers at each infoset, and the memory test."""
     tree, has_probabilities = oracle.tree, oracle.gives_probabilities()
@@ -276,11 +283,11 @@ def _evaluate(
             first = decisions.first_sequence[infoset]
             shares[:, first : first + rows.shape[1]] = rows
         answers[agent] = shares, np.isin(np.arange(len(decisions)), list(fresh))
-    memory = memory_test(tables, exact=has_probabilities, seed=seed)
-    values: tuple[float | None, ...] = (None, None)
+    memory = memory_test(tables, exact=has_probabilities, seed=oracle.seed)
+    values: Sequence[float | None] = (None, None)
     if sum(map(len, tree.infosets)) <= _MOST_INFOSETS:
         offset = payoff_offset(tree.game)
-        values = tuple(value - offset for value in solve(tree, "lp").values())
+        values = [value - offset for value in solve(tree, "lp").values()]
     seats = []
     for player in players:
         shares, queried = answers[1 - player]
@@ -337,6 +344,125 @@ def _mean(tree: GameTree, records: Sequence[Record]) -> tuple[float, float, int]
         return None
     value, half = mean_and_half_width(means, utility_bounds(tree.game))
     return value, half or 0.0, HANDS * len(means)
+
+
+@dataclasses.dataclass
+class AgentQueries:
+    """An agent, its workers and its log.
+
+    Attributes:
+      tree: The game tree.
+      config: The agent. Its programs start when they are first needed.
+      log: The log, by task.
+      seed: Seed of the sessions.
+      workers: Number of queries at a time.
+      cost_limit: Cost at which no further query is sent.
+    """
+
+    tree: GameTree
+    config: AgentConfig
+    log: JsonLog
+    seed: int
+    workers: int
+    cost_limit: float
+
+    def __post_init__(self) -> None:
+        make = functools.partial(AgentBot, self.tree, 0, config=self.config)
+        self._bots = [make() for _ in range(self.workers)]
+        self._idle = collections.deque(self._bots)
+        self._lock = threading.Lock()
+        self.cost = sum(map(_cost, self.log.records.values()))
+
+    def gives_probabilities(self) -> bool:
+        """Return whether the agent announces that it answers with probabilities.
+
+        Raises:
+          ValueError: If the agent describes itself differently from the logged answers.
+        """
+        bot = self._bots[0]
+        bot.begin(self.seed, 0)
+        announced = bot.provides_policy()
+        logged = [r["agent"] for r in self.log.records.values() if r["agent"]]
+        if logged and bot.description not in logged:
+            raise ValueError(
+                f"out={self.log.folder}: it has answers of {logged[-1]}, and this "
+                f"agent describes itself as {bot.description}; choose another folder"
+            )
+        return announced
+
+    def run(self, tasks: Sequence[Key], opponent: Policy | None = None) -> list[Record]:
+        """Perform the tasks that have no record, until the cost limit is reached.
+
+        Args:
+          tasks: The tasks, in order.
+          opponent: Policy of the opponent in sessions of hands; None: the tasks are
+            queries at single infosets.
+
+        Returns:
+          The records of the tasks, in order.
+        """
+        waiting = [task for task in tasks if task not in self.log.records]
+        name = "queries" if opponent is None else "sessions"
+        perform = functools.partial(self._perform, opponent)
+        with concurrent.futures.ThreadPoolExecutor(len(self._bots)) as pool:
+            try:
+                done = pool.map(perform, waiting)
+                for _ in progress_bar(done, total=len(waiting), desc=name):
+                    pass
+            except BaseException:
+                # Workers stop waiting for answers, and send no further queries.
+                self.close()
+                raise
+        return [self.log.records[task] for task in tasks if task in self.log.records]
+
+    def _perform(self, opponent: Policy | None, task: Key) -> None:
+        """Add the record of a task to the log, unless the cost limit is reached."""
+        if self.cost >= self.cost_limit:
+            return
+        (kind, player, infoset, number), bot = task, self._idle.pop()
+        stream = self.seed, KINDS.index(kind), player, infoset, number
+        replies: list[Record] = []
+        returns: list[float] = []
+
+        def keep(state: pyspiel.State, actor: int, action: int) -> None:
+            if actor == player and bot.reply is not None:
+                at = {"hand": len(returns), "infoset": self.tree.infoset_of(state)[1]}
+                replies.append({**at, **bot.reply._asdict()})
+
+        try:
+            bot.begin(int(np.random.default_rng(stream).integers(2**31)), player)
+            if opponent is None:
+                history = self.tree.infosets[player].history[infoset]
+                state = self.tree.state_at(int(history))
+                keep(state, player, bot.step(state))
+            else:
+                bots = in_player_order(player, bot, PolicyBot(1 - player, opponent))
+                random = np.random.default_rng((*stream, 1))
+                while len(returns) < HANDS:
+                    match = play_match(self.tree, bots, random, observers=[keep])
+                    returns.append(match.returns[1 - player])
+            record = {"replies": replies, "returns": returns, "agent": bot.description}
+            with self._lock:
+                self.log.add({**dict(zip(TASK, task, strict=True)), **record})
+                self.cost += _cost(record)
+        finally:
+            self._idle.append(bot)
+
+    def close(self) -> None:
+        """End all programs of the agent."""
+        for bot in self._bots:
+            bot.close()
+
+
+def _cost(record: Record) -> float:
+    return float(sum(reply["cost"] for reply in record["replies"]))
+
+
+def _check(record: Record) -> None:
+    """Raise ValueError if a line of the log is invalid."""
+    is_object = is_table(lambda value: True)
+    tests = {"replies": is_list(is_object), "returns": is_list(is_number)}
+    check_fields(record, {**tests, "agent": is_object})
 
 
 def memory_test(
