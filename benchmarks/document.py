@@ -1,23 +1,13 @@
-"""Markdown tables of benchmark rows, and the marks around tables of a page."""
+"""Markdown tables of benchmark rows."""
 
 import pathlib
 import statistics
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, TypeAlias
+
+from spiel_cr.eval.common.files import around_table, markdown_table
 
 Column: TypeAlias = str | Callable[[Mapping[str, Any]], str]
-
-
-class Marks(NamedTuple):
-    """The two lines of a page that enclose a benchmark's tables."""
-
-    begin: str
-    end: str
-
-
-def marks(name: str) -> Marks:
-    """Return the marks of a benchmark's tables."""
-    return Marks(f"<!-- {name} tables: begin -->", f"<!-- {name} tables: end -->")
 
 
 def table(
@@ -34,9 +24,7 @@ def table(
     """
     facts = [{k: v for k, v in row.items() if v is not None} for row in rows]
     body = [[_entry(row, column) for column in columns.values()] for row in facts]
-    align = ["---"] * labels + ["---:"] * (len(columns) - labels)
-    lines = [f"| {' | '.join(entries)} |" for entries in (list(columns), align, *body)]
-    return "\n".join(lines) + "\n"
+    return markdown_table(list(columns), body, labels=labels)
 
 
 def _entry(row: Mapping[str, Any], column: Column) -> str:
@@ -91,25 +79,8 @@ PEAK: dict[str, Column] = {
 }
 
 
-def check(path: pathlib.Path, marks: Marks) -> None:
-    """Raise ValueError if a file exists but does not contain the marks."""
-    if path.exists():
-        _split(path, marks)
-
-
-def write(path: pathlib.Path, text: str, marks: Marks) -> None:
-    """Write tables between a file's marks; a new file gets the marks too."""
-    before, after = _split(path, marks) if path.exists() else ("", "\n")
+def write(path: pathlib.Path, text: str, name: str) -> None:
+    """Write a benchmark's tables between a file's marks, which a new file gets, too."""
+    before, after = around_table(path, f"{name} tables")
     path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(f"{before}{marks.begin}\n\n{text}\n{marks.end}{after}")
-
-
-def _split(path: pathlib.Path, marks: Marks) -> tuple[str, str]:
-    """Return the text before and after the marks."""
-    before, begin, rest = path.read_text().partition(marks.begin)
-    _, end, after = rest.partition(marks.end)
-    if not begin or not end:
-        raise ValueError(
-            f"--markdown={path}: the lines {marks.begin} and {marks.end} are missing"
-        )
-    return before, after
+    path.write_text(f"{before}{text}{after}")

@@ -21,6 +21,7 @@ from benchmarks.document import Column
 from spiel_cr.common.executor import Executor
 from spiel_cr.common.json_log import JsonLog
 from spiel_cr.eval.common import conditions
+from spiel_cr.eval.common.files import around_table
 
 Row: TypeAlias = dict[str, Any]
 
@@ -131,11 +132,6 @@ class Benchmark:
         name = self.note or self.name.replace("_", "-")
         return f"docs/{self.folder}/{name}.md"
 
-    @property
-    def marks(self) -> document.Marks:
-        """The lines around the tables."""
-        return document.marks(self.name)
-
     def main(self, arguments: Sequence[str] | None = None) -> int:
         """Run the command, and return 1 if a measurement failed."""
         options = self.parse(arguments)
@@ -147,7 +143,7 @@ class Benchmark:
         text = self.markdown(rows) if rows else "Nothing was measured.\n"
         print(text)
         if options.markdown:
-            document.write(options.markdown, text, self.marks)
+            document.write(options.markdown, text, self.name)
         failures = list(self.failures(rows))
         for failure in failures:
             say(f"FAILED {failure}")
@@ -177,7 +173,7 @@ class Benchmark:
             parser.error(f"--out={options.out}: the folder does not exist")
         try:
             if options.markdown:
-                document.check(options.markdown, self.marks)
+                around_table(options.markdown, f"{self.name} tables")
         except ValueError as error:
             parser.error(str(error))
         return options

@@ -23,6 +23,24 @@ def csv_text(
     return text.getvalue()
 
 
+def markdown_table(
+    heads: Sequence[str], rows: Iterable[Sequence[str]], labels: int | None = None
+) -> str:
+    """Return a table as Markdown.
+
+    Args:
+      heads: Titles of the columns.
+      rows: Rows with a text for each column.
+      labels: Number of leading columns that are left-aligned; None: all.
+    """
+    count = len(heads) if labels is None else labels
+    align = ["---"] * count + ["---:"] * (len(heads) - count)
+    lines = [
+        [each.replace("|", "\\|") for each in row] for row in (heads, align, *rows)
+    ]
+    return "".join(f"| {' | '.join(line)} |\n" for line in lines)
+
+
 def around_table(path: pathlib.Path, name: str) -> tuple[str, str]:
     """Return the text before and after the table of a page, with its marks.
 
@@ -39,9 +57,7 @@ def around_table(path: pathlib.Path, name: str) -> tuple[str, str]:
         before, _, rest = path.read_text("utf-8").partition(begin)
     _, mark, after = rest.partition(end)
     if not mark:
-        raise ValueError(
-            f"--table={path}: the lines {begin} and {end} are missing; add them"
-        )
+        raise ValueError(f"{path}: the lines {begin} and {end} are missing; add them")
     return f"{before}{begin}\n\n", f"\n{end}{after}"
 
 

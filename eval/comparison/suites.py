@@ -18,7 +18,7 @@ from spiel_cr.solvers.algorithms import CFR
 from spiel_cr.solvers.tuning import LEAST, geometric_mean
 
 from ..common.budget import Budget
-from ..common.files import around_table
+from ..common.files import around_table, markdown_table
 
 
 class SuiteGame(NamedTuple):
@@ -262,10 +262,10 @@ def write_page(suite: Suite, rows: Sequence[Standing], path: atomic.Path) -> Non
     ]
     names = ["game", *(f"`{name}`" for name in suite.algorithms)]
     ratio = auto_ratio(rows)
-    text = f"{before}{_table(heads, summary)}\n{_table(names, results)}"
+    text = f"{before}{markdown_table(heads, summary)}\n{markdown_table(names, results)}"
     if suite.is_built:
         heads = ["rule", "games with the lowest NashConv", "mean rank"]
-        text += "\n" + _table(
+        text += "\n" + markdown_table(
             [*heads, "geometric mean of NashConv"],
             [
                 [
@@ -307,8 +307,3 @@ def _number(value: float | None) -> str:
     if value is None:
         return "–"
     return f"{value:.2e}" if value > LEAST else f"≤ {LEAST:.0e}"
-
-
-def _table(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    lines = [heads, ["---"] * len(heads), *rows]
-    return "\n".join(f"| {' | '.join(line)} |" for line in lines) + "\n"

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 
 from spiel_cr.common.json_log import Record
 
-from ..common.files import write_all
+from ..common.files import markdown_table, write_all
 from .document import (
     Block,
     Command,
@@ -173,16 +173,9 @@ def _markdown_block(block: Block) -> str:
         case Command(title, line):
             return f"### {title}\n\n```\n{line}\n```"
         case DocumentTable(caption, heads, rows):
-            ruler = ["---", *("---:" for _ in heads[1:])]
-            lines = "\n".join(map(_markdown_line, (heads, ruler, *rows)))
-            return f"{caption}\n\n{lines}"
+            table = markdown_table(heads, rows, labels=1)
+            return f"{caption}\n\n{table.rstrip()}"
         case DocumentTerms(title, pairs):
             lines = "\n".join(f"- {term}: {description}" for term, description in pairs)
             return f"### {title}\n\n{lines}"
     raise AssertionError(block)
-
-
-def _markdown_line(entries: Sequence[str]) -> str:
-    """Return a line of a table."""
-    escaped = (entry.replace("|", "\\|") for entry in entries)
-    return f"| {' | '.join(escaped)} |"

@@ -18,7 +18,7 @@ from spiel_cr.policies.bot_base import (
     gives_policy,
     policy_at,
 )
-from spiel_cr.policies.queries import distribution
+from spiel_cr.policies.queries import distribution_at
 from spiel_cr.resolving.clock import KeepsStatistics, Statistics
 from spiel_cr.solvers.cfr import cfr
 from spiel_cr.solvers.mccfr import mccfr
@@ -163,13 +163,7 @@ def _ask(
     if gives_policy(bot):
         policy = policy_at(bot, state)
         try:
-            distribution(
-                policy,
-                legal,
-                state.num_distinct_actions(),
-                lambda: f"{who} after the actions {state.history()}",
-                tolerance=_SUM_TOLERANCE,
-            )
+            distribution_at(policy, state, who, tolerance=_SUM_TOLERANCE)
         except InvalidPolicyError as error:
             raise IllegalMoveError(player, str(error)) from error
         policy = list(policy.items()) if isinstance(policy, dict) else list(policy)

@@ -30,7 +30,7 @@ from spiel_cr.games.sequence_form.decisions import Decisions
 from spiel_cr.games.tree.tree import GameTree
 from spiel_cr.policies import conversions
 from spiel_cr.policies.bot_base import as_learner, gives_policy, policy_at
-from spiel_cr.policies.queries import distribution
+from spiel_cr.policies.queries import distribution_at
 from spiel_cr.resolving.decomposition import decompose
 
 
@@ -110,16 +110,7 @@ class Interview:
         start = time.perf_counter()
         policy = policy_at(self._bot, state)
         self._seconds.append(time.perf_counter() - start)
-        player = state.current_player()
-        answer = distribution(
-            policy,
-            state.legal_actions(),
-            state.num_distinct_actions(),
-            lambda: (
-                f"bot {name} at the information state "
-                f"{state.information_state_string(player)!r}"
-            ),
-        )
+        answer = distribution_at(policy, state, f"bot {name}")
         return np.array(answer) / sum(answer)
 
     def work(self) -> Work:

@@ -23,7 +23,7 @@ from spiel_cr.games.tree.tree_builder import Game, as_tree
 from spiel_cr.policies.beliefs.bot_beliefs import BotBeliefs
 from spiel_cr.policies.bot_base import PolicyPlayer
 from spiel_cr.policies.policy_adapters import name_of
-from spiel_cr.policies.queries import distribution
+from spiel_cr.policies.queries import distribution_at
 from spiel_cr.resolving.clock import Clock, Statistics, check_budget
 from spiel_cr.resolving.continual import need_of
 from spiel_cr.resolving.decomposition import decompose
@@ -314,16 +314,10 @@ class PolicyBot(PolicyPlayer):
 
     def get_policy(self, state: pyspiel.State) -> list[tuple[int, float]]:
         self.check_turn(state)
-        legal = state.legal_actions()
-        probabilities = distribution(
-            self._policy.action_probabilities(state, self._player),
-            legal,
-            state.num_distinct_actions(),
-            lambda: (
-                f"policy: a {name_of(self._policy)} after the actions {state.history()}"
-            ),
-        )
-        return list(zip(legal, probabilities, strict=True))
+        answer = self._policy.action_probabilities(state, self._player)
+        name = f"policy: a {name_of(self._policy)}"
+        probabilities = distribution_at(answer, state, name)
+        return list(zip(state.legal_actions(), probabilities, strict=True))
 
 
 def seated(

@@ -442,6 +442,19 @@ def distribution(
     )
 
 
+def distribution_at(
+    answer: Any, state: pyspiel.State, name: str, *, tolerance: float = SUM_TOLERANCE
+) -> list[float]:
+    """Return `distribution` of an answer at a state, by a policy with this name."""
+    return distribution(
+        answer,
+        state.legal_actions(),
+        state.num_distinct_actions(),
+        lambda: f"{name} after the actions {state.history()}",
+        tolerance=tolerance,
+    )
+
+
 def shares(
     answer: Any, legal: Sequence[int], num_actions: int, where: Callable[[], str]
 ) -> list[float]:

@@ -218,11 +218,6 @@ def evaluate_agent(
     check_number(cost_limit, "cost_limit", "(0, inf]")
     check_seed(seed)
     tree = cast(GameTree, build_for_evaluation(game, memory_limit, worlds=False))
-    if not tree.sequence_form.is_zero_sum:
-        raise ValueError(
-            f"game={str(tree.game)!r}: the payoffs do not sum to a constant; use "
-            f"exploit, which evaluates agents by their moves"
-        )
     settings = {"game": str(tree.game), "policy": agent, "seed": seed}
     with JsonLog(
         out, "answers", settings, key=TASK, check=_check, label="answer"

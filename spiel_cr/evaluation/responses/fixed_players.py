@@ -16,7 +16,7 @@ from spiel_cr.games.simulation.simulator import Positions
 from spiel_cr.games.simulation.state_source import Decision
 from spiel_cr.policies.bot_base import gives_policy, policy_at
 from spiel_cr.policies.bot_policies import restart_at
-from spiel_cr.policies.queries import distribution, shares
+from spiel_cr.policies.queries import distribution_at, shares
 from spiel_cr.policies.rollouts import REMEMBERED, Answers, first_decision
 from spiel_cr.solvers.deep.infosets import Knowledge
 from spiel_cr.solvers.deep.network_policy import DeepPolicy
@@ -240,14 +240,8 @@ class BotPlayer:
         state, legal = decision
         restart_at(bot, state)
         if gives_policy(bot):
-            probabilities = distribution(
-                policy_at(bot, state),
-                legal,
-                state.num_distinct_actions(),
-                lambda: (
-                    f"bots: a {type(bot).__name__} after the actions {state.history()}"
-                ),
-            )
+            name = f"bots: a {type(bot).__name__}"
+            probabilities = distribution_at(policy_at(bot, state), state, name)
             ends = list(itertools.accumulate(probabilities))
             return sum(end <= point * ends[-1] for end in ends)
         action = int(bot.step(state))
