@@ -93,9 +93,12 @@ def run(arguments: Arguments) -> dict[str, object]:
         )
     method = read_settings(arguments.method, METHODS, "method")
     find(arguments.algorithm, families=(CFR,))
-    if arguments.iterations is not None:
+    if arguments.early_rounds is None:
+        arguments.reject(AbstractOptions, ["later"], "needs --early-rounds")
+    if arguments.iterations is None:
+        arguments.reject(AbstractOptions, ["endgames"], "needs --iterations")
+    else:
         check_iterations(arguments.iterations, name="--iterations")
-    _check_phases(arguments)
     opened = open_game(arguments.game)
     limits = arguments.options("memory_limit")
     full_game = game = public_tree_game(opened, progress=True, **limits)
@@ -144,14 +147,6 @@ def _read_thresholds(text: str) -> tuple[float, ...]:
             f"0, joined by dashes, such as 0-0.3"
         )
     return tuple(float(part) for part in parts)
-
-
-def _check_phases(arguments: Arguments) -> None:
-    """Raise ValueError if an option of a phase needs another option."""
-    if arguments.early_rounds is None:
-        arguments.reject(AbstractOptions, ["later"], "needs --early-rounds")
-    if arguments.iterations is None:
-        arguments.reject(AbstractOptions, ["endgames"], "needs --iterations")
 
 
 def _solve_buckets(

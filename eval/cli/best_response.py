@@ -108,16 +108,11 @@ def run(arguments: Arguments) -> dict[str, object]:
     config = arguments.settings(
         ResponseConfig, method=method, search=arguments.settings(SearchConfig)
     )
-    if arguments.learn and method != "ismcts":
-        raise ValueError(
-            f"--learn {arguments.learn} is for --method ismcts, not {method}; remove it"
-            f", or use ismcts"
-        )
-    if arguments.states and arguments.method == "exact":
-        raise ValueError(
-            "--method exact needs a game tree; leave --states out, or choose ismcts, "
-            "lbr or learned"
-        )
+    if method != "ismcts":
+        arguments.reject(SearchConfig, ["learn"], f"is for ismcts, not {method}")
+    if arguments.method == "exact":
+        problem = "is not for --method exact, which needs a game tree"
+        arguments.reject(BestResponseOptions, ["states"], problem)
     announce(f"opening {arguments.game}")
     executor = arguments.executor()
     opponent = open_opponent(
@@ -128,12 +123,10 @@ def run(arguments: Arguments) -> dict[str, object]:
         progress=True,
         executor=executor,
     )
-    if arguments.checkpoint is not None:
-        if opponent.abrupt is None:
-            raise ValueError(
-                f"--checkpoint {arguments.checkpoint} is for exact responses on abrupt "
-                f"phantom games, which take minutes; remove it"
-            )
+    if opponent.abrupt is None:
+        problem = "is for exact responses on abrupt phantom games, which take minutes"
+        arguments.reject(BestResponseOptions, ["checkpoint"], problem)
+    elif arguments.checkpoint is not None:
         opponent.abrupt.checkpoint = Checkpoint(arguments.checkpoint)
     form = _form(opponent, arguments.states)
     if form == "states" and opponent.too_large is not None:

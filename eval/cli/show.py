@@ -131,13 +131,12 @@ def run(arguments: Arguments) -> dict[str, object]:
     file = policy_files.read_policy_file(arguments.policy)
     file.check()
     is_of_public_tree = file.is_of_public_tree
-    for name in _NODE if not is_of_public_tree else _LISTED:
-        value = getattr(arguments, name)
-        if value is not None:
-            remedy = "of game trees; show a public node with --node"
-            if not is_of_public_tree:
-                remedy = "solved with --form public-tree; leave the option out"
-            raise ValueError(f"--{name} {value} applies only to policies {remedy}")
+    if is_of_public_tree:
+        problem = "applies only to policies of game trees (of this one, show a --node)"
+        arguments.reject(ShowOptions, _LISTED, problem)
+    else:
+        problem = "applies only to policies solved with --form public-tree"
+        arguments.reject(ShowOptions, _NODE, problem)
     needs_tree = file.needs_tree
     if not is_of_public_tree and (needs_tree or not arguments.html):
         large = () if needs_tree else (GameTooLargeError, TooManyHistoriesError)

@@ -127,11 +127,9 @@ def solve_game(arguments: Arguments) -> tuple[dict[str, object], Result]:
     if arguments.plot and not (arguments.eval_every or arguments.until):
         raise ValueError("--plot: the curve has no points; add --eval-every N")
     options = arguments.settings(spiel_cr.GameOptions, locks=locks_of(arguments))
-    if options.form == representation.SIMULATOR and arguments.evaluator != "auto":
-        raise ValueError(
-            f"--evaluator {arguments.evaluator} needs a game tree; remove it, or "
-            f"remove --form simulator"
-        )
+    if options.form == representation.SIMULATOR:
+        problem = "needs a game tree, which --form simulator does not build"
+        arguments.reject(SolverOptions, ["evaluator"], problem)
     settings: dict[str, Any] = {
         "goal": arguments.settings(spiel_cr.Goal),
         "options": options,
@@ -229,9 +227,8 @@ def check_form(
     if arguments.evaluator != "openspiel":
         return
     if reason.form == representation.SIMULATOR:
-        raise ValueError(
-            "--evaluator openspiel needs a game tree, which is too large; leave it out"
-        )
+        problem = "needs a game tree, which is too large"
+        arguments.reject(SolverOptions, ["evaluator"], problem)
     if isinstance(form, GameTree):
         config = algorithms.find(arguments.algorithm).config
         config = None if config == "auto" else config

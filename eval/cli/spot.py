@@ -212,10 +212,9 @@ def _open(arguments: Arguments, node: str) -> tuple[dict[str, Any], Any, Any]:
     names = [field.name for field in dataclasses.fields(SpotOptions)] + limits.split()
     solving = [name for name in names if name not in _OPENING.split()]
     arguments.reject(SpotOptions, solving, "has no effect on a saved spot")
-    if arguments.plot and not arguments.report:
-        raise ValueError(
-            "--plot: a saved spot has no curve; add --report turn or river"
-        )
+    if not arguments.report:
+        problem = "needs --report turn or river, because a saved spot has no curve"
+        arguments.reject(SpotOptions, ["plot"], problem)
     if arguments.board and arguments.report:
         raise ValueError("--board: a report is about all boards; remove --board")
     _check_node(arguments, policy.game, node)

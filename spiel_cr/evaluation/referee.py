@@ -11,13 +11,7 @@ from spiel_cr.common.errors import InvalidPolicyError
 from spiel_cr.games.opening.game_checks import chance_outcomes, returns
 from spiel_cr.games.opening.opened import open_game
 from spiel_cr.games.tree.tree_builder import Game
-from spiel_cr.policies import best_responses
-from spiel_cr.policies.bot_base import (
-    PolicyPlayer,
-    check_seat,
-    gives_policy,
-    policy_at,
-)
+from spiel_cr.policies import best_responses, bot_base
 from spiel_cr.policies.queries import distribution_at
 from spiel_cr.resolving.clock import KeepsStatistics, Statistics
 from spiel_cr.solvers.cfr import cfr
@@ -89,7 +83,7 @@ def play_match(
     if len(bots) != 2:
         raise ValueError(f"bots: a match needs two bots, not {len(bots)}; pass two")
     for seat, bot in enumerate(bots):
-        check_seat(bot, seat, f"bots[{seat}]")
+        bot_base.check_seat(bot, seat, f"bots[{seat}]")
     state = open_game(game).game.new_initial_state()
     seconds: tuple[list[float], list[float]] = ([], [])
     drawn: list[dict[int, float] | None] = []
@@ -112,7 +106,7 @@ def play_match(
                 bot.inform_action(state, player, action)
         state.apply_action(action)
     for bot in bots:
-        if isinstance(bot, PolicyPlayer):
+        if isinstance(bot, bot_base.PolicyPlayer):
             bot.end_match(state)
     first, second = returns(state)
     return Match(
@@ -160,8 +154,8 @@ def _ask(
     policy = None
     player, legal = state.current_player(), state.legal_actions()
     who = f"player {player}, a {type(bot).__name__},"
-    if gives_policy(bot):
-        policy = policy_at(bot, state)
+    if bot_base.gives_policy(bot):
+        policy = bot_base.policy_at(bot, state)
         try:
             distribution_at(policy, state, who, tolerance=_SUM_TOLERANCE)
         except InvalidPolicyError as error:

@@ -23,8 +23,7 @@ from spiel_cr.games.opening.opened import Openable, open_game
 from spiel_cr.games.public_tree.public_tree_loading import public_tree_game
 from spiel_cr.games.tree.tree_builder import as_tree
 from spiel_cr.players import bots, lookahead_bot, plugin_players
-from spiel_cr.players.agent_bot import AgentBot
-from spiel_cr.players.agent_connections import AgentConfig
+from spiel_cr.players.agent_bot import AgentBot, AgentConfig
 from spiel_cr.players.bots import PolicyBot
 from spiel_cr.players.fixed_policies import FIXED_POLICIES, FixedPolicy
 from spiel_cr.players.honest_policy import HonestPolicy

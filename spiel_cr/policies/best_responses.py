@@ -189,15 +189,28 @@ def best_response(
     # Of actions that are equal up to rounding, the first one is played.
     rounding = 1e-12 * treeplex.largest_payoff(form.arrays[player])
     best = np.isclose(total[1:], below[owner], rtol=1e-12, atol=rounding)
-    best_value = np.full(len(decisions), -np.inf)
-    np.maximum.at(best_value, owner, total[1:])
+    best_value = np.maximum.reduceat(total[1:], decisions.first_sequence - 1)
     best |= total[1:] == best_value[owner]
-    first = np.full(len(decisions), decisions.num_sequences)
-    np.minimum.at(first, owner[best], 1 + np.flatnonzero(best))
-    behaviour = np.zeros(decisions.num_sequences)
-    behaviour[0] = 1.0
-    behaviour[first] = 1.0
-    return locking.kept(form, player, behaviour)
+    return locking.kept(form, player, first_actions(decisions, best))
+
+
+def first_actions(decisions: Decisions, allowed: np.ndarray) -> np.ndarray:
+    """Return the strategy that plays the first allowed action of each infoset.
+
+    Args:
+      decisions: The player's decision points.
+      allowed: Actions, bool [S - 1], or bool [S - 1, R] for R cases.
+
+    Returns:
+      Probability of each sequence's last action, 0 or 1, float64 [S] or [S, R].
+    """
+    count = len(allowed)
+    numbers = np.arange(count).reshape(-1, *[1] * (allowed.ndim - 1))
+    places = np.where(allowed, numbers, count)
+    first = np.minimum.reduceat(places, decisions.first_sequence - 1)
+    behaviour = np.ones((1 + count, *allowed.shape[1:]))
+    behaviour[1:] = places == first[decisions.owner[1:]]
+    return behaviour
 
 
 def expected_value(

@@ -12,7 +12,7 @@ from spiel_cr.games.histories import moves_along, states_along
 from spiel_cr.policies import rollouts
 from spiel_cr.policies.bot_base import as_learner, gives_policy, inherits, policy_at
 from spiel_cr.policies.conversions import StatePolicy
-from spiel_cr.policies.queries import shares
+from spiel_cr.policies.queries import shares_at
 
 # Probabilities of legal actions, by player and information state string.
 BotAnswers: TypeAlias = dict[tuple[int, str], dict[int, float]]
@@ -125,12 +125,7 @@ class BotPolicy(StatePolicy):
         if gives_policy(bot):
             self.queries += 1
             self._restart_at(bot, state)
-            played = shares(
-                policy_at(bot, state),
-                legal,
-                state.num_distinct_actions(),
-                lambda: f"{name} after the actions {state.history()}",
-            )
+            played = shares_at(policy_at(bot, state), state, name)
             return dict(zip(legal, played, strict=True))
         self.queries += self._moves_per_state
         counts: Counter[int] = Counter()

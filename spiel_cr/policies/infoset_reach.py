@@ -19,13 +19,16 @@ def others_reach(tree: GameTree, player: int, other: np.ndarray) -> np.ndarray:
       other: The opponent's strategy in sequence form, float64 [S'].
     """
     histories = tree.histories
-    player_rows = np.flatnonzero(histories.player == player)
-    weight = (
-        histories.chance[player_rows]
-        * other[histories.sequence[1 - player][player_rows]]
+    return infoset_sums(
+        tree, player, histories.chance * other[histories.sequence[1 - player]]
     )
-    count = len(tree.infosets[player])
-    return np.bincount(histories.infoset[player_rows], weight, minlength=count)
+
+
+def infoset_sums(tree: GameTree, player: int, values: np.ndarray) -> np.ndarray:
+    """Return sums of histories' values [N] at a player's infosets, float64 [I]."""
+    acts = np.flatnonzero(tree.histories.player == player)
+    infoset, count = tree.histories.infoset[acts], len(tree.infosets[player])
+    return np.bincount(infoset, values[acts], minlength=count)
 
 
 def action_values(tree: GameTree, player: int, behaviours: Behaviours) -> np.ndarray:

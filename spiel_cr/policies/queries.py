@@ -463,6 +463,12 @@ def shares(
     return (played / played.sum()).tolist()
 
 
+def shares_at(answer: Any, state: pyspiel.State, name: str) -> list[float]:
+    """Return the answer of `distribution_at`, divided by its sum."""
+    played = np.array(distribution_at(answer, state, name))
+    return (played / played.sum()).tolist()
+
+
 def _as_mapping(answer: Any, num_actions: int) -> Mapping[int, Any]:
     """Return an answer as a mapping; raises TypeError or ValueError if it cannot be."""
     if isinstance(answer, Mapping):

@@ -6,7 +6,6 @@ estimate utilities at leaves of a lookahead.
 """
 
 import bisect
-import functools
 import itertools
 import zlib
 from collections.abc import Callable, Mapping, Sequence
@@ -20,7 +19,7 @@ from spiel_cr.common.draws import choose
 from spiel_cr.games.histories import CHANCE, TERMINAL
 from spiel_cr.games.opening.batched_rules import BatchedRules
 from spiel_cr.games.opening.game_checks import chance_outcomes, player_return
-from spiel_cr.policies.queries import shares
+from spiel_cr.policies.queries import shares_at
 
 # Largest number of information states whose answers are cached, for each player.
 REMEMBERED = 200_000
@@ -101,15 +100,12 @@ class Answers:
                 legal, same, cumulative, dict.fromkeys(legal, 1 / count)
             )
         listed = self._policy.action_probabilities(state, self._player)
-        legal = state.legal_actions()
-        key = functools.partial(state.information_state_string, self._player)
-        played = shares(
-            listed,
-            legal,
-            state.num_distinct_actions(),
-            lambda: f"opponent: its policy at {key()!r}",
+        played = zip(
+            state.legal_actions(),
+            shares_at(listed, state, "opponent: its policy"),
+            strict=True,
         )
-        chosen = [(a, p) for a, p in zip(legal, played, strict=True) if p > 0]
+        chosen = [(a, p) for a, p in played if p > 0]
         probabilities = [p for _, p in chosen]
         cumulative = list(itertools.accumulate(probabilities))
         # Random numbers are below 1, so the last end is set to 1 in spite of rounding.

@@ -142,7 +142,7 @@ ROWS = [
         "show --game leduc_poker --policy POLICY",
         "a policy of kuhn_poker() was given for",
     ),
-    (f"{GRID} --find 0", "--find 0 applies only to policies of game trees"),
+    (f"{GRID} --find 0", "--find=0 applies only to policies of game trees"),
     (f"{GRID} --node jump", "after the deal the action 'jump' does not exist"),
     (f"{GRID} --node raise,fold", "the game ends there"),
     (f"{GRID} --node raise,fold,call", "the game has ended after raise fold"),

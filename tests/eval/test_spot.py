@@ -74,7 +74,7 @@ def test_refusals(capsys, words, said):
         (["--pot", "20"], "--pot=20 has no effect on a saved spot; leave --pot out"),
         (["--iterations", "20"], "--iterations=20 has no effect on a saved spot"),
         (["--node", "check fold"], "the action 'fold' does not exist"),
-        (["--plot", "a.png"], "a saved spot has no curve; add --report turn or river"),
+        (["--plot", "a.png"], "needs --report turn or river, because"),
         (["--wall-clock", "5"], "--wall-clock=5.0 has no effect on a saved spot"),
         (
             ["--board", "5c9cJc2c3d", "--report", "river"],

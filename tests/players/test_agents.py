@@ -14,8 +14,7 @@ import pytest
 
 import spiel_cr
 from spiel_cr.players import agent_bot
-from spiel_cr.players.agent_bot import AgentBot
-from spiel_cr.players.agent_connections import AgentConfig
+from spiel_cr.players.agent_bot import AgentBot, AgentConfig
 from tests.support import agents
 
 KUHN = pyspiel.load_game("kuhn_poker")

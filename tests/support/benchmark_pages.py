@@ -34,11 +34,14 @@ def run_on_page(
 
     The rows go to `out` in the folder. What stands around the tables must stay.
     """
-    out, page, marks = folder / "out", folder / "page.md", benchmark.marks
-    page.write_text(f"before\n{marks.begin}\nstale\n{marks.end}\nafter\n")
+    out, page = folder / "out", folder / "page.md"
+    begin, end = (
+        f"<!-- {benchmark.name} tables: {part} -->" for part in ("begin", "end")
+    )
+    page.write_text(f"before\n{begin}\nstale\n{end}\nafter\n")
     assert benchmark.main([*command, "--out", str(out), "--markdown", str(page)]) == 0
     text = page.read_text()
-    assert text.startswith(f"before\n{marks.begin}\n") and "stale" not in text
-    assert text.endswith(f"{marks.end}\nafter\n")
+    assert text.startswith(f"before\n{begin}\n") and "stale" not in text
+    assert text.endswith(f"{end}\nafter\n")
     lines = (out / "rows.jsonl").read_text().splitlines()
     return [json.loads(line) for line in lines], text

@@ -22,7 +22,7 @@ from scipy import sparse
 
 from spiel_cr.games.histories import CHANCE
 from spiel_cr.games.tree.tree import GameTree
-from spiel_cr.policies.best_responses import best_values
+from spiel_cr.policies.best_responses import best_values, first_actions
 from spiel_cr.policies.conversions import reach_from_behaviour
 
 # Number of folds of the cross-validation, which is the least number of answers for a
@@ -114,14 +114,8 @@ class AgentResponder:
           float64 [R].
         """
         total = self._complete @ reach_from_behaviour(self._agent, fitted)
-        owner = self._decisions.owner[1:]
-        best = best_values(self._decisions, total)[owner]
-        # Of equally good actions, the first one is played.
-        count = len(best)
-        places = np.where(total[1:] == best, np.arange(count)[:, None], count)
-        first = np.minimum.reduceat(places, self._decisions.first_sequence - 1)
-        response = np.ones(total.shape)
-        response[1:] = places == first[owner]
+        best = best_values(self._decisions, total)[self._decisions.owner[1:]]
+        response = first_actions(self._decisions, total[1:] == best)
         reach = reach_from_behaviour(self._decisions, response)
         loss = -(self._complete.T @ reach)
         best_values(self._agent, loss, np.where(self._is_known, scored, np.nan))

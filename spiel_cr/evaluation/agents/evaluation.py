@@ -35,13 +35,13 @@ from spiel_cr.evaluation.result import in_player_order
 from spiel_cr.games.opening.game_checks import payoff_offset, utility_bounds
 from spiel_cr.games.tree.tree import GameTree
 from spiel_cr.games.tree.tree_builder import Game
-from spiel_cr.players.agent_bot import AgentBot
-from spiel_cr.players.agent_connections import AgentConfig
+from spiel_cr.players.agent_bot import AgentBot, AgentConfig
 from spiel_cr.players.bots import PolicyBot
 from spiel_cr.players.player_strings import read_string
 from spiel_cr.policies.behaviour_files import form_policy
 from spiel_cr.policies.best_responses import best_response
 from spiel_cr.policies.conversions import reach_from_behaviour, uniform_behaviour
+from spiel_cr.policies.infoset_reach import infoset_sums
 from spiel_cr.solvers.solve import solve
 
 # Kinds of tasks: an answer in a session of its own; and sessions of hands against a
@@ -305,14 +305,12 @@ def _by_importance(tree: GameTree, players: Sequence[int]) -> list[tuple[int, in
     Returns:
       Pairs of player and infoset, with several actions each.
     """
-    histories, weighted = tree.histories, []
-    stakes = open_card_payoffs(tree, 0) + open_card_payoffs(tree, 1)
+    weighted, stakes = [], open_card_payoffs(tree, 0) + open_card_payoffs(tree, 1)
     for agent in (1 - player for player in players):
-        counts, acts = tree.decisions[agent].num_actions, histories.player == agent
-        weight = np.bincount(histories.infoset[acts], stakes[acts], len(counts))
         # Rounded, so that equal stakes are ordered by infoset.
-        weight = -weight.round(12)
-        weighted += [(weight[i], agent, int(i)) for i in np.flatnonzero(counts > 1)]
+        weight = -infoset_sums(tree, agent, stakes).round(12)
+        choices = np.flatnonzero(tree.decisions[agent].num_actions > 1).tolist()
+        weighted += [(weight[infoset], agent, infoset) for infoset in choices]
     return [(agent, infoset) for _, agent, infoset in sorted(weighted)]
 
 

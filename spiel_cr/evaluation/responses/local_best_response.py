@@ -36,6 +36,7 @@ from spiel_cr.players.poker_roles import NotPokerError
 from spiel_cr.policies import conversions
 from spiel_cr.policies.beliefs import tree_posterior
 from spiel_cr.policies.beliefs.state_posterior import StatePosterior
+from spiel_cr.policies.best_responses import first_actions
 from spiel_cr.policies.queries import query
 from spiel_cr.policies.rollouts import (
     Answers,
@@ -224,16 +225,9 @@ def _answered_values(
 
 def _best(decisions: Decisions, value: np.ndarray, tolerance: float) -> np.ndarray:
     """Return float64 [S], 1 at each infoset's first best action by value [S]."""
-    owner = decisions.owner
-    highest = np.full(len(decisions), -np.inf)
-    np.maximum.at(highest, owner[1:], value[1:])
-    good = 1 + np.flatnonzero(value[1:] >= highest[owner[1:]] - tolerance)
-    chosen = np.full(len(decisions), len(value))
-    np.minimum.at(chosen, owner[good], good)
-    behaviour = np.zeros(len(value))
-    behaviour[0] = 1.0
-    behaviour[chosen] = 1.0
-    return behaviour
+    highest = np.maximum.reduceat(value[1:], decisions.first_sequence - 1)
+    good = value[1:] >= highest[decisions.owner[1:]] - tolerance
+    return first_actions(decisions, good)
 
 
 # Number of boards for comparing hands: before the first card is dealt, and later.

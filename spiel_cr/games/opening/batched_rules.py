@@ -22,7 +22,7 @@ import pyspiel
 from spiel_cr.common import plugins
 from spiel_cr.common.errors import InvalidGameError
 from spiel_cr.common.messages import one_line
-from spiel_cr.games.histories import CHANCE, TERMINAL
+from spiel_cr.games.histories import CHANCE, TERMINAL, actions_to
 from spiel_cr.games.opening.game_checks import (
     CHANCE_TOLERANCE,
     describe_history,
@@ -458,12 +458,7 @@ def _path_to(game: pyspiel.Game, rules: BatchedRules, history: int) -> list[int]
         parents.append(visit.parent)
         actions.append(visit.action)
         count += len(visit.parent)
-    parent, action = np.concatenate(parents), np.concatenate(actions)
-    path = []
-    while parent[history] >= 0:
-        path.append(int(action[history]))
-        history = int(parent[history])
-    return path[::-1]
+    return actions_to(np.concatenate(parents), np.concatenate(actions), history)
 
 
 def _visit(
