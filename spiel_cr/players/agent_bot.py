@@ -214,8 +214,7 @@ class AgentConnection:
             connection.connect()
             # If the server closes the connection, the response alone keeps the socket.
             self._socket = connection.sock
-            headers = {"Content-Type": "application/json"}
-            connection.request("POST", path, text, headers)
+            connection.request("POST", path, text, {"Content-Type": "application/json"})
             response = connection.getresponse()
             if response.status != 200:
                 raise InvalidAnswerError("HTTP status", str(response.status))

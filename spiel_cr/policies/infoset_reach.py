@@ -18,10 +18,8 @@ def others_reach(tree: GameTree, player: int, other: np.ndarray) -> np.ndarray:
       player: The player of the infosets.
       other: The opponent's strategy in sequence form, float64 [S'].
     """
-    histories = tree.histories
-    return infoset_sums(
-        tree, player, histories.chance * other[histories.sequence[1 - player]]
-    )
+    reach = other[tree.histories.sequence[1 - player]]
+    return infoset_sums(tree, player, tree.histories.chance * reach)
 
 
 def infoset_sums(tree: GameTree, player: int, values: np.ndarray) -> np.ndarray:

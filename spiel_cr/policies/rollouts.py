@@ -100,12 +100,9 @@ class Answers:
                 legal, same, cumulative, dict.fromkeys(legal, 1 / count)
             )
         listed = self._policy.action_probabilities(state, self._player)
-        played = zip(
-            state.legal_actions(),
-            shares_at(listed, state, "opponent: its policy"),
-            strict=True,
-        )
-        chosen = [(a, p) for a, p in played if p > 0]
+        played = shares_at(listed, state, "opponent: its policy")
+        pairs = zip(state.legal_actions(), played, strict=True)
+        chosen = [(action, share) for action, share in pairs if share > 0]
         probabilities = [p for _, p in chosen]
         cumulative = list(itertools.accumulate(probabilities))
         # Random numbers are below 1, so the last end is set to 1 in spite of rounding.

@@ -98,8 +98,7 @@ class AgentResponder:
         """
         total = self._optimistic @ reach_from_behaviour(self._agent, behaviour)
         best_values(self._decisions, total)
-        value: np.ndarray = total[0]
-        return value
+        return np.asarray(total[0])
 
     def response_values(self, fitted: np.ndarray, scored: np.ndarray) -> np.ndarray:
         """Return the values of responses that were found against other strategies.
@@ -119,8 +118,7 @@ class AgentResponder:
         reach = reach_from_behaviour(self._decisions, response)
         loss = -(self._complete.T @ reach)
         best_values(self._agent, loss, np.where(self._is_known, scored, np.nan))
-        value: np.ndarray = -loss[0]
-        return value
+        return np.asarray(-loss[0])
 
 
 def open_card_payoffs(tree: GameTree, player: int) -> np.ndarray:
