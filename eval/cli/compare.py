@@ -79,7 +79,7 @@ class CompareOptions(WorkerOptions):
       game: OpenSpiel game string; may be repeated.
       suite: Games, algorithms and budget of a benchmark. small: 1,000 iterations of all
         full-width rules on small games. large: ten minutes of three algorithms on
-        phantom and dice games without a game tree; only with --seconds, --out, --table,
+        games whose game tree is too large; only with --seconds, --out, --table,
         --memory-limit and --workers.
       algorithms ('A;B;C'): Algorithms, separated by semicolons (default: all that are
         listed below).

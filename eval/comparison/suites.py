@@ -3,7 +3,7 @@
 import pathlib
 import tomllib
 from collections.abc import Iterator, Mapping, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -13,7 +13,10 @@ from spiel_cr.common.errors import GameTooLargeError, MoreKnowledgeError
 from spiel_cr.common.executor import Executor
 from spiel_cr.common.json_log import JsonLog, Record
 from spiel_cr.common.memory import Limit
+from spiel_cr.games.opening.opened import open_game
+from spiel_cr.games.public_tree.public_tree_loading import public_tree_game
 from spiel_cr.players.player_specs import MEMORY_LIMIT
+from spiel_cr.policies.form_policy import CanonicalPolicy
 from spiel_cr.solvers.algorithms import CFR
 from spiel_cr.solvers.tuning import LEAST, geometric_mean
 
@@ -28,12 +31,19 @@ class SuiteGame(NamedTuple):
       game: OpenSpiel game string.
       low, high: Bracket of player 0's value, or None if it is unknown.
       source: Programs, publication or argument that the bracket comes from.
+      memory_limit: Memory limit of a run.
+      settings: Parameters of algorithms that need others than the defaults, by name.
+      is_canonical: Whether sampled policies are evaluated as `canonical(policy=...)`,
+        because they may treat equivalent deals differently.
     """
 
     game: str
     low: float | None = None
     high: float | None = None
     source: str = "–"
+    memory_limit: str = MEMORY_LIMIT
+    settings: Mapping[str, str] = {}
+    is_canonical: bool = False
 
 
 class Suite(NamedTuple):
@@ -94,13 +104,14 @@ def run_large(
     """Solve games that have no game tree, and yield the records of all runs.
 
     Each run is one call of `solve` with the suite's seconds, in the form that `solve`
-    chooses. Runs that the folder already contains are not repeated.
+    chooses. Runs that the folder already contains are not repeated, and come first.
 
     Args:
       suite: The suite.
       out: Folder of `settings.json` and `results.jsonl`.
       executor: Executor of the runs.
-      memory_limit: Memory limit of each run.
+      memory_limit: Memory limit of each run. If it is the default, games may have a
+        limit of their own.
       seed: Seed of algorithms that sample.
     """
     settings = {
@@ -111,35 +122,43 @@ def run_large(
         "versions": storage.versions(),
     }
     tasks = {
-        (row.game, name): (row.game, name)
+        (row.game, name): (row, name)
         for row in suite.games
         for name in suite.algorithms
     }
     keys = ("game", "algorithm")
     with JsonLog(out, "results", settings, key=keys) as log:
         setup = suite.budget.seconds, seed, memory_limit
-        for _ in log.map(executor, _LargeRun, setup, tasks):
-            pass
-        yield from (log.records[key] for key in tasks)
+        yield from [log.records[key] for key in tasks if key in log.records]
+        for _, record in log.map(executor, _LargeRun, setup, tasks):
+            yield record
 
 
 class _LargeRun:
     """Function that solves a game and evaluates the result."""
 
     def __init__(self, seconds: float, seed: int, memory_limit: Limit) -> None:
-        self._seconds, self._seed = seconds, seed
-        self._options = spiel_cr.GameOptions(memory_limit=memory_limit)
+        self._seconds, self._seed, self._limit = seconds, seed, memory_limit
 
-    def __call__(self, task: tuple[str, str]) -> Record:
+    def __call__(self, task: tuple[SuiteGame, str]) -> Record:
         """Return the line of a run; without a NashConv if it has no exact one."""
-        game, algorithm = task
-        record: Record = {"game": game, "algorithm": algorithm, "curve": []}
+        row, algorithm = task
+        record: Record = {"game": row.game, "algorithm": algorithm, "curve": []}
+        limit = row.memory_limit if self._limit == MEMORY_LIMIT else self._limit
+        options = spiel_cr.GameOptions(memory_limit=limit)
+        name = algorithm
+        if algorithm in row.settings:
+            name = record["settings"] = f"{algorithm}({row.settings[algorithm]})"
         goal = spiel_cr.Goal(seconds=self._seconds)
         try:
-            result = spiel_cr.solve(
-                game, algorithm, goal, options=self._options, seed=self._seed
+            result: Any = spiel_cr.solve(
+                row.game, name, goal, options=options, seed=self._seed
             )
-            value = spiel_cr.nash_conv(game, result)
+            policy = result
+            if row.is_canonical and result.form is None:
+                form = public_tree_game(open_game(row.game).game)
+                policy = CanonicalPolicy(result.average_policy(), form)
+            value = spiel_cr.nash_conv(row.game, policy, memory_limit=limit)
         except (GameTooLargeError, MoreKnowledgeError, ValueError) as error:
             return {**record, "nash_conv": None, "error": str(error)}
         point = [self._seconds, result.iterations, value]

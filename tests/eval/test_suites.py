@@ -29,7 +29,7 @@ def tiny(**changes):
 def test_games_of_the_suites():
     """Games are different and known to OpenSpiel; all rules take part."""
     small, large = suites.SUITES["small"], suites.SUITES["large"]
-    assert 25 <= len(small.games) and len(large.games) == 5
+    assert 25 <= len(small.games) and len(large.games) == 6
     assert {*small.algorithms} == {"auto", *PRESETS}
     for suite in (small, large):
         loaded = {str(pyspiel.load_game(row.game)) for row in suite.games}
@@ -148,10 +148,62 @@ def test_large_suite(tmp_path, monkeypatch, capsys):
     assert "too large" in {r["error"] for r in records}
 
 
-def _limited(game, result):
+def _limited(game, result, *, memory_limit):
     if game != "kuhn_poker":
         raise GameTooLargeError("too large")
     return result.nash_conv()
+
+
+_MERGED = (
+    "universal_poker(betting=limit,numPlayers=2,numRounds=2,blind=100 50,firstPlayer=2 "
+    "1,numSuits=3,numRanks=4,numHoleCards=2,numBoardCards=0 3,raiseSize=100 100,"
+    "maxRaises=3 3)"
+)
+
+
+@pytest.mark.slow
+def test_policies_that_may_treat_suits_differently(tmp_path):
+    """A sampled policy has an exact NashConv on merged deals only as `canonical`."""
+    games = [
+        suites.SuiteGame(_MERGED, memory_limit="1GB", is_canonical=is_canonical)
+        for is_canonical in (True, False)
+    ]
+    found = []
+    for game in games:
+        suite = tiny(
+            name="large",
+            games=[game],
+            algorithms=["cfr+", "os-mccfr"],
+            budget=Budget(1.0, None),
+            points=(1,),
+        )
+        records = suites.run_large(suite, tmp_path / str(len(found)), IN_PROCESS)
+        found.append({r["algorithm"]: r for r in records})
+    merged, each = found
+    # Uniform play has a NashConv of 297.
+    assert 0 < merged["cfr+"]["nash_conv"] < 50 > each["cfr+"]["nash_conv"] > 0
+    assert 50 < merged["os-mccfr"]["nash_conv"] < 600
+    assert "canonical(policy=...)" in each["os-mccfr"]["error"]
+
+
+def test_memory_limits_of_a_suite(tmp_path, monkeypatch):
+    """A game's own memory limit replaces the default, but not the user's."""
+    limits = []
+
+    def solve(game, algorithm, goal, *, options, seed):
+        limits.append(options.memory_limit)
+        raise GameTooLargeError("too large")
+
+    monkeypatch.setattr(suites.spiel_cr, "solve", solve)
+    games = [_KUHN, suites.SuiteGame("leduc_poker", memory_limit="6GB")]
+    suite = tiny(
+        name="large", games=games, algorithms=["cfr"], budget=Budget(1.0, None)
+    )
+    for place, options in enumerate([{}, {"memory_limit": "2GB"}]):
+        out = tmp_path / str(place)
+        assert len([*suites.run_large(suite, out, IN_PROCESS, **options)]) == 2
+        assert len([*suites.run_large(suite, out, IN_PROCESS, **options)]) == 2
+    assert limits == ["4GB", "6GB", "2GB", "2GB"]
 
 
 @pytest.mark.parametrize(

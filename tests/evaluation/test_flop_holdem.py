@@ -83,3 +83,21 @@ def test_canonical_policies_are_strategies_of_both_forms():
     second = spiel_cr.nash_conv(form, canonical)
     assert first == pytest.approx(second, rel=1e-9)
     assert abs(first - spiel_cr.nash_conv(tree, policy)) > 0.1
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("ranks", "suits", "raises"), [(5, 2, "1 1"), (4, 3, "0 1"), (3, 4, "0 1")]
+)
+def test_decks_against_game_trees(ranks, suits, raises):
+    """Iterates on merged deals are those of the game tree, and so are evaluations."""
+    name = game_string(ranks, suits, raises)
+    merged = spiel_cr.GameOptions(form="public-tree")
+    result = spiel_cr.solve(name, "cfr+", 5, options=merged)
+    tree = spiel_cr.build_tree(name, memory_limit="8GB")
+    on_tree = spiel_cr.solve(tree, "cfr+", 5).nash_conv()
+    assert result.nash_conv() == pytest.approx(on_tree, rel=1e-9)
+    for policy in ("uniform", "always_call"):
+        of_tree = spiel_cr.nash_conv(tree, policy)
+        of_form = spiel_cr.nash_conv(public_tree_game(name), policy)
+        assert of_form == pytest.approx(of_tree, rel=1e-9)
