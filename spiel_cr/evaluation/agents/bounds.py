@@ -78,13 +78,13 @@ class AgentResponder:
         self._decisions = tree.decisions[player]
         self._agent = tree.decisions[1 - player]
         histories, owner = tree.histories, self._agent.owner
-        self._is_known = np.append(True, queried[owner[1:]])[:, None]
+        self._is_queried = np.append(True, queried[owner[1:]])[:, None]
         payoffs = (1 - 2 * player) * histories.chance * histories.utility
         rows, columns = histories.sequence[[player, 1 - player]]
         shape = self._decisions.num_sequences, self._agent.num_sequences
         self._complete = sparse.csr_matrix((payoffs, (rows, columns)), shape)
         # The histories that follow answers alone, and those where answers are missing.
-        above = reach_from_behaviour(self._agent, self._is_known[:, 0] * 1.0)[columns]
+        above = reach_from_behaviour(self._agent, self._is_queried[:, 0] * 1.0)[columns]
         acts = histories.player == 1 - player
         missing = acts & ~queried[np.where(acts, histories.infoset, 0)]
         payoffs = above * np.where(missing, open_card_payoffs(tree, player), payoffs)
@@ -117,7 +117,7 @@ class AgentResponder:
         response = first_actions(self._decisions, total[1:] == best)
         reach = reach_from_behaviour(self._decisions, response)
         loss = -(self._complete.T @ reach)
-        best_values(self._agent, loss, np.where(self._is_known, scored, np.nan))
+        best_values(self._agent, loss, np.where(self._is_queried, scored, np.nan))
         return np.asarray(-loss[0])
 
 

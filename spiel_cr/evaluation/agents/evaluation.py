@@ -264,8 +264,8 @@ def _evaluate(
 
     answers, tables = {}, []
     for agent in (1 - player for player in players):
-        found = _by_infoset([r for r in records if r["player"] == agent], 0)
-        fresh = {i: rows for i, rows in found.items() if len(rows) == count}
+        replies = _by_infoset([r for r in records if r["player"] == agent], 0)
+        fresh = {i: rows for i, rows in replies.items() if len(rows) == count}
         later = sessions(RANDOM, agent, UniformRandomPolicy(tree.game))
         tables += [
             (fresh[i].sum(axis=0), rows.sum(axis=0))
@@ -316,11 +316,11 @@ def _by_importance(tree: GameTree, players: Sequence[int]) -> list[tuple[int, in
 
 def _by_infoset(records: Sequence[Record], first: int) -> dict[int, np.ndarray]:
     """Return the replies from a session's hand on by infoset, float64 [n, A]."""
-    found = collections.defaultdict(list)
+    replies = collections.defaultdict(list)
     for reply in (reply for record in records for reply in record["replies"]):
         if reply["hand"] >= first:
-            found[reply["infoset"]].append(reply["probabilities"])
-    return {infoset: np.array(rows) for infoset, rows in sorted(found.items())}
+            replies[reply["infoset"]].append(reply["probabilities"])
+    return {infoset: np.array(rows) for infoset, rows in sorted(replies.items())}
 
 
 def _response(tree: GameTree, player: int, mean: np.ndarray) -> Policy:
