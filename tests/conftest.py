@@ -1,13 +1,13 @@
 """Settings of the whole test suite: numerics, order, memory, and a record of durations.
 
-The quick suite, spread over processes, has XLA compile in its quickest way: most of its
-time is compilation of programs that run for a moment. They are kept in `build/` for the
-next time. Everything else, the slow tests and tests that are run in one process, has
-the compiler as people have it.
+If the quick suite runs in several processes, XLA compiles without optimisation, because
+compilation takes longer than running the compiled functions. Large functions are cached
+in `build/` for the next run. Slow tests, and tests that run in one process, use the
+compiler with its default options.
 
-Files are scheduled by the seconds that they took when `durations.json` was written, the
-longest first. Every run writes such a record to `out/test-durations.json`; copy it over
-`tests/durations.json` when the suite has changed much.
+The files with the longest durations in `durations.json` start first. Every run writes
+its durations to `out/test-durations.json`; copy this file to `tests/durations.json` if
+the durations have changed considerably.
 """
 
 import collections
@@ -35,8 +35,8 @@ pytest.register_assert_rewrite(
     "tests.support.game_contract", "tests.support.game_trees"
 )
 
-# Strict numerics: a float32 is one that somebody chose, and nothing broadcasts by
-# accident. The library sets the precision that it needs by itself.
+# With strict numerics, float32 is used only where the code chooses it, and arrays of
+# different ranks are not broadcast. The library itself enables float64 where necessary.
 jax.config.update("jax_enable_x64", True)
 jax.config.update("jax_numpy_rank_promotion", "raise")
 
@@ -44,14 +44,14 @@ _FOLDER = pathlib.Path(__file__).parent
 _KNOWN = _FOLDER / "durations.json"
 _WRITTEN = _FOLDER.parent / "out" / "test-durations.json"
 _PROGRAMS = _FOLDER.parent / "build" / "test-programs"
-# Compiled programs and games are thrown away between tests above this size.
-_TIDY_BYTES = 1_150_000_000
-# Growth since memory was last given back, below which it is not worth another time:
-# compiled programs that are thrown away have to be compiled again.
-_TIDY_GROWTH = 150_000_000
+# Size of a test process above which compiled functions and game trees are deleted
+# between tests. Functions that later tests use are then traced and compiled again.
+_TIDY_BYTES = 2_500_000_000
+# Minimum growth between two deletions.
+_TIDY_GROWTH = 500_000_000
 _held_after_tidying = 0
 
-# XLA's older CPU emitters (`jax_utils.quick_options`), and no optimisation by LLVM.
+# XLA's older CPU emitters (see `jax_utils.quick_options`), and no LLVM optimisation.
 _QUICK_COMPILER = (
     "--xla_cpu_use_fusion_emitters=false",
     "--xla_backend_optimization_level=0",
@@ -66,45 +66,45 @@ def _file_of(nodeid: str) -> str:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Sets the compiler's options, which the processes of pytest-xdist inherit.
+    """Set the options of the compiler, which the processes of pytest-xdist inherit.
 
-    Programs are then not those that users run: other roundings, no vectorised sums.
-    `make test-compiler` runs the same tests with the compiler as it is.
+    Results may then differ in rounding from those of users, for example because sums
+    are not vectorised. `make test-compiler` runs the same tests with default options.
     """
     _hear_interrupts()
     _collect_from_the_other_end(config)
     quick = config.option.markexpr == "not slow" and config.getoption("tx", None)
-    # Processes of `spiel-cr` keep no programs in the user's cache folder.
+    # Commands in subprocesses must not write to the user's cache folder.
     os.environ["SPIEL_CR_COMPILATION_CACHE"] = "off"
     os.environ["NUMBA_CACHE_DIR"] = str(_PROGRAMS / "numba")
     if os.environ.get("SPIEL_CR_TEST_COMPILER", "quick") != "quick":
         return
     if hasattr(config, "workerinput") and config.option.markexpr == "not slow":
         compilation_cache.use_compilation_cache(_PROGRAMS)
-        # Smaller functions, most of them single operations, cost more to write and to
-        # read than to compile.
-        jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.03)
-    # XLA ends a process whose flags it does not know, so one of them is tried first.
+        # Writing and reading a smaller function takes longer than compiling it.
+        jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.5)
+    # XLA exits if it does not know a flag, so `quick_options` tries one of them first.
     if quick and jax_utils.quick_options() is not None:
         flags_given = os.environ.get("XLA_FLAGS", "")
         os.environ["XLA_FLAGS"] = " ".join([*_QUICK_COMPILER, flags_given])
 
 
 def _hear_interrupts() -> None:
-    """Gives the process Python's handler of SIGINT, where its parent had none.
+    """Install Python's handler of SIGINT if the parent process ignores the signal.
 
-    Shells start background jobs with SIGINT ignored, and that is inherited by the
-    processes of pytest-xdist, too: tests that raise it would wait for nothing.
+    Shells start background jobs with SIGINT ignored, and the processes of pytest-xdist
+    inherit this, so tests that raise the signal would wait forever.
     """
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def _collect_from_the_other_end(config: pytest.Config) -> None:
-    """Every second process of pytest-xdist begins with the last folder.
+    """Make every second process of pytest-xdist import the test files in reverse order.
 
-    Each imports all files. What one has compiled, the other reads: so each compiles
-    half of them, where nothing is compiled yet. The order of tests is made afterwards.
+    Each process imports all files, and reads the bytecode that another one has written.
+    If none exists yet, each process therefore compiles about half of the files. The
+    order of the tests is determined later.
     """
     worker = getattr(config, "workerinput", {"workerid": "gw0"})["workerid"]
     places = [config.invocation_params.dir / name for name in config.args]
@@ -114,7 +114,7 @@ def _collect_from_the_other_end(config: pytest.Config) -> None:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Longest files first; a file that is not known counts as long."""
+    """Sort files by duration, longest first; new files count as a minute."""
     known = json.loads(_KNOWN.read_text("utf-8")) if _KNOWN.exists() else {}
 
     def rank(item: pytest.Item) -> tuple[float, str]:
@@ -126,11 +126,11 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 @pytest.hookimpl(wrapper=True)
 def pytest_collection(session: pytest.Session):
-    """Collecting is for names: no game is compiled before a test asks for it.
+    """Collect tests without building game trees, and make garbage collection rarer.
 
-    What is imported and collected stays to the end, so the search for cycles is to
-    leave it out: it would go through all that again and again while tests run. What
-    JAX traces is many objects, too, and hardly garbage: one search for fifty.
+    Imported and collected objects stay alive until the end, so the garbage collector
+    ignores them. JAX creates many objects while it traces a function, and few of them
+    are garbage, so the collector runs once per 50,000 new objects.
     """
     number = numbering.number
     numbering.number = _refuse
@@ -146,11 +146,11 @@ def pytest_collection(session: pytest.Session):
 
 
 def _refuse(*arguments: object) -> None:
-    raise pytest.UsageError("a test file compiles a game while it is collected")
+    raise pytest.UsageError("a test file builds a game tree while it is collected")
 
 
 def pytest_runtest_logreport(report: pytest.TestReport) -> None:
-    """Adds up seconds; with xdist this runs where all reports arrive."""
+    """Add up durations; with pytest-xdist, in the process that gets all reports."""
     file = _file_of(report.nodeid)
     _seconds[file] += report.duration
     for name, value in report.user_properties:
@@ -174,9 +174,9 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
 
 @pytest.fixture
 def absl_log(caplog, monkeypatch):
-    """Warnings of absl, whatever a command that ran before made of its logger."""
+    """Record warnings of absl, even if an earlier command changed its logger."""
     monkeypatch.setattr(logging.get_absl_logger(), "propagate", True)
-    # What is logged once a process has not been logged.
+    # Messages that are logged once per process count as not logged yet.
     monkeypatch.setattr(logging, "_log_counter_per_token", {})
     with caplog.at_level("WARNING", logger="absl"):
         yield caplog
@@ -184,17 +184,17 @@ def absl_log(caplog, monkeypatch):
 
 @pytest.fixture
 def nothing_is_compiled(monkeypatch):
-    """Whoever compiles a game fails."""
+    """Make every attempt to build a game tree fail."""
 
     def build_tree(*_, **__):
-        raise AssertionError("compiled")
+        raise AssertionError("a game tree was built")
 
     monkeypatch.setattr(tree_builder, "build_tree", build_tree)
 
 
 @pytest.fixture(autouse=True)
 def _environment():
-    """Processes that later tests start see what this one found, not what it set."""
+    """Restore environment variables after each test."""
     before = dict(os.environ)
     yield
     if dict(os.environ) != before:
@@ -204,14 +204,14 @@ def _environment():
 
 @pytest.fixture(autouse=True)
 def _peak(record_property):
-    """The most memory that the process has held so far, for the record."""
+    """Record the peak memory of the process so far."""
     yield
     record_property("peak_bytes", memory.peak_bytes())
 
 
 @pytest.fixture(autouse=True)
 def _tidy():
-    """Gives memory back after a test, where the process has grown."""
+    """Free memory after a test if the process has grown considerably."""
     global _held_after_tidying
     yield
     if _held() > max(_TIDY_BYTES, _held_after_tidying + _TIDY_GROWTH):
@@ -224,7 +224,7 @@ def _tidy():
 
 
 def _held() -> int:
-    """Bytes that the process holds now; where that is unknown, its peak."""
+    """Return the bytes that the process uses now, or its peak if this is unknown."""
     try:
         pages = int(pathlib.Path("/proc/self/statm").read_text().split()[1])
     except OSError:
