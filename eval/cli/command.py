@@ -60,7 +60,8 @@ class Arguments(argparse.Namespace):
         for name in names:
             flag, value = flag_of(name), getattr(self, name)
             if value != getattr(defaults, name, None):
-                raise ValueError(f"{flag}={value} {problem}; leave {flag} out")
+                text = flag if value is True else f"{flag}={value}"
+                raise ValueError(f"{text} {problem}; leave {flag} out")
 
     def executor(self, workers: int = 0, **settings: Any) -> Executor:
         """Construct the executor of `WorkerOptions`.

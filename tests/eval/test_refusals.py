@@ -59,7 +59,7 @@ ROWS = [
     (f"{SAMPLE} --algorithm lp", "algorithm='lp' visits the whole game"),
     (f"{SAMPLED} --until 0.1", "until=0.1 needs the game tree; leave it out"),
     (f"{SAMPLED} --imperfect-recall", "imperfect_recall=True needs the game tree"),
-    (f"{SAMPLED} --evaluator openspiel", "--evaluator openspiel needs a game tree"),
+    (f"{SAMPLED} --evaluator openspiel", "--evaluator=openspiel needs a game tree"),
     (f"{SAMPLED} --memory-limit none", "memory_limit='none'"),
     (
         f"solve {KUHN} --form public-tree --algorithm os-mccfr",
@@ -95,7 +95,7 @@ ROWS = [
     (f"{EVALUATE} uniform --seed -1", "seed=-1"),
     (f"{EVALUATE} uniform --method matches --matches 0", "matches=0"),
     (f"{STEP} 0,9", "action 2, '9',"),
-    (f"{RESPONSE} uniform --method lbr --learn 5", "--learn 5"),
+    (f"{RESPONSE} uniform --method lbr --learn 5", "--learn=5"),
     ("study kuhn --size 0", "size=0"),
     (
         "info --game liars_dice(numdice=0)",
@@ -134,7 +134,7 @@ ROWS = [
     (f"{PLAY} {BOTS} --web", "human;B"),
     (f"{PLAY} {BOTS} --port 8000", "--port=8000 requires --web; leave --port out"),
     (f"{PLAY} {BOTS} --web --port 80", "--port=80 must be from 1024"),
-    (f"{PLAY} {BOTS} --no-open", "add --web"),
+    (f"{PLAY} {BOTS} --no-open", "--no-open requires --web"),
     (f"{PLAY} {BOTS} --matches 0", "matches=0"),
     (f"show {KUHN} --policy nowhere.npz", "write it with"),
     (f"show {KUHN} --policy POLICY --limit 0", "limit=0"),
