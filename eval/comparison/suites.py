@@ -32,7 +32,6 @@ class SuiteGame(NamedTuple):
       low, high: Bracket of player 0's value, or None if it is unknown.
       source: Programs, publication or argument that the bracket comes from.
       memory_limit: Memory limit of a run.
-      settings: Parameters of algorithms that need others than the defaults, by name.
       is_canonical: Whether sampled policies are evaluated as `canonical(policy=...)`,
         because they may treat equivalent deals differently.
     """
@@ -42,7 +41,6 @@ class SuiteGame(NamedTuple):
     high: float | None = None
     source: str = "–"
     memory_limit: str = MEMORY_LIMIT
-    settings: Mapping[str, str] = {}
     is_canonical: bool = False
 
 
@@ -146,13 +144,10 @@ class _LargeRun:
         record: Record = {"game": row.game, "algorithm": algorithm, "curve": []}
         limit = row.memory_limit if self._limit == MEMORY_LIMIT else self._limit
         options = spiel_cr.GameOptions(memory_limit=limit)
-        name = algorithm
-        if algorithm in row.settings:
-            name = record["settings"] = f"{algorithm}({row.settings[algorithm]})"
         goal = spiel_cr.Goal(seconds=self._seconds)
         try:
             result: Any = spiel_cr.solve(
-                row.game, name, goal, options=options, seed=self._seed
+                row.game, algorithm, goal, options=options, seed=self._seed
             )
             policy = result
             if row.is_canonical and result.form is None:
