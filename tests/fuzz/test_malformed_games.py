@@ -5,15 +5,15 @@ import pytest
 import spiel_cr
 from tests.fuzz import malformed_games
 from tests.fuzz.__main__ import run
-from tests.fuzz.malformed_games import GAMES, askers, complaint, mutants
+from tests.fuzz.malformed_games import GAMES, checks, mutants, rejection_problem
 
 
 def _complaints(found, names) -> list[str]:
     return [
         f"{mutant}, {name}: {said}"
         for mutant in found
-        for name, ask in askers(mutant).items()
-        if name in names and (said := complaint(mutant, ask))
+        for name, ask in checks(mutant).items()
+        if name in names and (said := rejection_problem(mutant, ask))
     ]
 
 
@@ -27,7 +27,7 @@ def test_games_without_faults_are_accepted(base, batched_rules):
 
 @pytest.mark.parametrize(("name", "least"), [("states", 25), ("arrays", 20)])
 def test_some_mutants_are_rejected(name, least):
-    found = [m for m in mutants("kuhn_poker") if name in askers(m)]
+    found = [m for m in mutants("kuhn_poker") if name in checks(m)]
     assert len(found) >= least
     assert not _complaints(found, [name])
 
@@ -36,7 +36,7 @@ def test_some_mutants_are_rejected(name, least):
 @pytest.mark.parametrize("name", ["states", "arrays"])
 def test_all_mutants_are_rejected(name):
     every = [m for base in GAMES for seed in range(3) for m in mutants(base, seed)]
-    found = [m for m in every if name in askers(m)]
+    found = [m for m in every if name in checks(m)]
     assert len(found) >= 250
     assert not _complaints(found, [name])
 
@@ -71,4 +71,4 @@ def test_campaign_reports_the_number_of_checks(tmp_path):
 def test_faults_at_the_root_are_rejected(base, kind):
     every = (mutant for seed in range(200) for mutant in mutants(base, seed))
     mutant = next(m for m in every if m.kind == kind and m.path == ())
-    assert not _complaints([mutant], askers(mutant))
+    assert not _complaints([mutant], checks(mutant))
