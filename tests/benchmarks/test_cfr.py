@@ -23,7 +23,7 @@ needs_cc = pytest.mark.skipif(
 def _rows(
     solver: str, rate: float, nash_conv: float = 1.0, **more: Any
 ) -> list[dict[str, Any]]:
-    """One row for each of three seeds."""
+    """Make one row for each of three seeds."""
     return [
         {
             **FACTS,

@@ -346,7 +346,7 @@ def children_of(pid):
 
 
 def test_json_names_algorithms_as_given_on_the_command_line(tmp_path, capsys):
-    """This includes missing ones; printed tables show titles instead."""
+    """This holds for missing ones, too; printed tables show titles."""
     words = ["compare", "--game", "kuhn_poker", "--algorithms", "cfr+;public-es"]
     words += ["--iterations", "2", "--workers", "0", "--out", tmp_path, "--json"]
     found, shown, _ = told(capsys, *words)

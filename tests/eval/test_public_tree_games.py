@@ -58,7 +58,7 @@ def test_solve_reports_form_and_evaluator(capsys, tmp_path):
     assert compiled["nash_conv"] == pytest.approx(found["nash_conv"], abs=1e-9)
 
 
-def test_info_counts_public_nodes_and_signals(capsys):
+def test_info_counts_public_nodes_and_private_states(capsys):
     found, out, _ = told(capsys, "info", "--game", LEDUC, "--form", "public-tree")
     tree = spiel_cr.build_tree(LEDUC)
     assert found["infosets"] == [len(own) for own in tree.infosets]

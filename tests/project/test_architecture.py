@@ -88,7 +88,7 @@ def parse(path: Path) -> ast.Module:
 
 @functools.cache
 def nodes_of(path: Path) -> list[ast.AST]:
-    """All nodes of the syntax tree of a file."""
+    """Return all nodes of the syntax tree of a file."""
     return list(ast.walk(parse(path)))
 
 

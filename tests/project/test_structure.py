@@ -44,7 +44,7 @@ def _is_kind(node: ast.expr) -> bool:
 
 
 def _compares_form(node: ast.Compare) -> bool:
-    """Whether a form or kind is compared with a value, other than a user's option."""
+    """Return whether a form or kind is compared with a value (options excepted)."""
     if not isinstance(node.ops[0], ast.Eq | ast.NotEq | ast.In):
         return False
     left, right = node.left, node.comparators[0]

@@ -32,7 +32,7 @@ def hand_value(chips, on_small, worth, deals, strength):
     theirs, deep = TOTAL - chips, min(chips, TOTAL - chips)
     ours, other = (SMALL, BIG) if on_small else (BIG, SMALL)
     lost = worth[chips - min(ours, theirs)] if chips > ours else None
-    # Name of a bet of the opponent's: what it loses that gives up later, if it may.
+    # Bets of the opponent, with the loss of giving up later; None if not possible.
     if on_small:
         bets = {"blind": min(BIG, chips) if theirs > BIG else None}
     else:
@@ -43,7 +43,7 @@ def hand_value(chips, on_small, worth, deals, strength):
     for h in classes:
         for bet, loss in bets.items():
             for quits in (False, True) if loss is not None else (False,):
-                # u[h] <= sum over our hands of what this plan leaves us.
+                # u[h] <= sum over our hands of our values under this plan.
                 row, constant = np.zeros(len(go) + CLASSES), 0.0
                 row[len(go) + h] = 1
                 for g in classes:
@@ -80,7 +80,7 @@ def hand_value(chips, on_small, worth, deals, strength):
 
 @pytest.fixture(scope="module")
 def maximin():
-    """[TOTAL - 1, 2], by value iteration; the columns are ours of `Guarantee`."""
+    """Return maximin values [TOTAL - 1, 2] by value iteration, as in `Guarantee`."""
     _, deals, strength = small_tables(1, CLASSES)
     values = np.tile(np.arange(TOTAL + 1.0) / TOTAL, (2, 1))
     change = 1.0
