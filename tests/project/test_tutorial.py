@@ -91,5 +91,5 @@ def test_notebook_cells_run_at_full_size(no_windows):
     text = run()
     assert "895 histories, [60, 60] infosets" in text
     check(text, 0.9)
-    # 1.15 with these seeds; a resolving player that gives nothing away wins.
+    # The mean return is 1.15 with these seeds.
     assert number_after("mean return", text) > 0.3
