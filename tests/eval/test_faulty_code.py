@@ -27,7 +27,7 @@ COMMANDS = [
 
 
 @pytest.fixture(autouse=True)
-def tests_as_user_code(monkeypatch):
+def mark_tests_as_user_code(monkeypatch):
     monkeypatch.setattr(plugins, "user_modules", {"tests"})
 
 
