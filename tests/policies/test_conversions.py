@@ -1,4 +1,4 @@
-"""Arrays and OpenSpiel policies: there and back, and every infoset in the table."""
+"""Conversions between arrays and OpenSpiel policies."""
 
 import numpy as np
 import pyspiel
@@ -19,7 +19,7 @@ PLAYERS = (0, 1)
 
 
 @every_small_game
-def test_table_over_every_infoset(case):
+def test_tabular_policy_covers_every_infoset(case):
     compiled = games.compiled(case.name)
     behaviours = random_behaviours(compiled, 1)
     table = conversions.tabular_policy(compiled, behaviours)
@@ -40,7 +40,7 @@ def test_table_over_every_infoset(case):
 
 
 @every_small_game
-def test_openspiel_and_back(case):
+def test_conversion_to_openspiel_is_invertible(case):
     compiled = games.compiled(case.name)
     behaviours = random_behaviours(compiled, 2, zeros=True)
     table = conversions.tabular_policy(compiled, behaviours)
@@ -50,7 +50,7 @@ def test_openspiel_and_back(case):
 
 
 @every_small_game
-def test_uniform_is_openspiels_uniform(case):
+def test_uniform_behaviour_equals_openspiels(case):
     compiled = games.compiled(case.name)
     uniform = openspiel_policy.UniformRandomPolicy(compiled.game)
     asked = query(compiled, uniform)
@@ -60,7 +60,7 @@ def test_uniform_is_openspiels_uniform(case):
 
 
 @every_small_game
-def test_reach_is_the_product_on_the_way(case):
+def test_reach_is_the_product_of_probabilities(case):
     compiled = games.compiled(case.name)
     behaviours = random_behaviours(compiled, 3, zeros=True)
     tree = reference.Tree(compiled.game)
@@ -80,8 +80,8 @@ def test_reach_is_the_product_on_the_way(case):
 
 
 @every_small_game
-def test_reach_and_back(case):
-    """Equal where the player gets; uniform where it never does."""
+def test_behaviour_is_recovered_from_reach(case):
+    """Behaviour is equal at reached infosets and uniform at the others."""
     compiled = games.compiled(case.name)
     behaviours = random_behaviours(compiled, 4, zeros=True)
     for p in PLAYERS:
@@ -96,7 +96,7 @@ def test_reach_and_back(case):
         assert back[0] == 1
 
 
-def test_tiny_reach_is_no_zero_reach():
+def test_tiny_reach_is_not_treated_as_zero():
     """Reach near the smallest floats still gives the true proportions."""
     decisions = games.compiled("kuhn").infosets[0].decisions
     reach = np.zeros(decisions.num_sequences)
@@ -117,8 +117,8 @@ def test_tiny_reach_is_no_zero_reach():
         "restricted_nash_response(game=kuhn_poker(),p=0.0)",
     ],
 )
-def test_states_of_a_table_are_made_when_they_are_asked_for(game):
-    """The rows are OpenSpiel's own, made from the same states."""
+def test_states_of_a_table_are_created_lazily(game):
+    """The rows equal those of OpenSpiel's table of the same states."""
     tree = spiel_cr.build_tree(game)
     uniform = [conversions.uniform_behaviour(i.decisions) for i in tree.infosets]
     table = conversions.tabular_policy(tree, uniform)
@@ -139,9 +139,7 @@ def test_states_of_a_table_are_made_when_they_are_asked_for(game):
     assert copied.states is table.states
 
 
-def test_a_policy_of_one_player_only():
-    """Probabilities that a policy leaves out are 0."""
-
+def test_actions_that_a_policy_omits_have_probability_zero():
     class First(openspiel_policy.Policy):
         def action_probabilities(self, state, player_id=None):
             return {state.legal_actions()[0]: 1.0}
@@ -152,7 +150,7 @@ def test_a_policy_of_one_player_only():
         assert behaviour.sum() == 1 + len(compiled.infosets[p])
 
 
-def test_clashing_information_states_are_refused():
+def test_equal_information_states_of_both_players_are_rejected():
     def rules(path):
         if len(path) < 2:
             return Node(len(path), (0, 1), ("same", "same"))
@@ -168,7 +166,7 @@ def test_clashing_information_states_are_refused():
     "game", ["go_fish(ranks=2,suits=2)", "checkers(rows=4,columns=4)"]
 )
 def test_a_game_without_decisions_is_solved(game):
-    """Chance alone plays, or nobody: OpenSpiel says that there are 0 states."""
+    """Only chance acts, or nobody, and OpenSpiel's table has no states."""
     result = spiel_cr.solve(game, "lp")
     assert result.nash_conv() == 0
     policy = result.average_policy()
@@ -176,8 +174,8 @@ def test_a_game_without_decisions_is_solved(game):
 
 
 @pytest.mark.parametrize("p", ["0.0", "1.0"])
-def test_outcomes_without_probability_agree_with_openspiel(p):
-    """OpenSpiel's tools ask below them; compiled games do not have them."""
+def test_nash_conv_with_impossible_outcomes_equals_openspiels(p):
+    """OpenSpiel's tools query states below such outcomes, which game trees omit."""
     game = pyspiel.load_game(f"restricted_nash_response(game=kuhn_poker(),p={p})")
     tree = spiel_cr.build_tree(game)
     assert tree.histories.dropped.tolist() == [0]
