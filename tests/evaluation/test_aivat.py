@@ -46,9 +46,11 @@ def all_matches(tree, behaviours, known):
         below = order[below]
         actions_below = tree.histories.action[below].tolist()
         taken = dict(zip(actions_below, step[below - 1].tolist(), strict=True))
-        told = taken if player not in (0, 1) or known[player] else None
+        probabilities = taken if player not in (0, 1) or known[player] else None
         for child, (action, share) in zip(below, taken.items(), strict=True):
-            yield from walk(child, chance * share, (*actions, action), (*odds, told))
+            yield from walk(
+                child, chance * share, (*actions, action), (*odds, probabilities)
+            )
 
     step = move_probabilities(tree, behaviours)
     order = np.argsort(tree.histories.parent, kind="stable")
@@ -164,8 +166,8 @@ def test_tournament_reports_results_with_and_without_luck(capsys, tmp_path):
     summary = json.loads((tmp_path / "out" / "summary.json").read_text("utf-8"))
     assert "plain_half_width" in summary and "plain_mean" not in summary
     for other in ([], ["--aivat", "uniform"]):
-        said = refused(capsys, *words, "--matches", 60, *other)
-        assert "holds a tournament with aivat=cfr+(iterations=50), not" in said
+        message = refused(capsys, *words, "--matches", 60, *other)
+        assert "holds a tournament with aivat=cfr+(iterations=50), not" in message
 
 
 def test_sessions_report_chips_with_and_without_luck(capsys, tmp_path):
@@ -186,8 +188,8 @@ def test_sessions_report_chips_with_and_without_luck(capsys, tmp_path):
         assert f"{found[name][0][1]:+.4f}" in out
     summary = json.loads((tmp_path / "out" / "summary.json").read_text("utf-8"))
     assert summary["plain_chips"] == found["plain_chips"]
-    said = refused(capsys, *words[:-2], "--matches", 60)
-    assert "holds a tournament with aivat=cfr+(iterations=50), not None" in said
+    message = refused(capsys, *words[:-2], "--matches", 60)
+    assert "holds a tournament with aivat=cfr+(iterations=50), not None" in message
 
 
 def test_values_are_clipped_at_the_stack_like_payments():

@@ -59,22 +59,22 @@ def test_results_of_another_phantom_game_are_rejected():
 
 
 _CALLS = {
-    "nash_conv": lambda game, who: spiel_cr.nash_conv(game, who),
-    "evaluate": lambda game, who: spiel_cr.evaluate(game, who),
-    "best_response": lambda game, who: spiel_cr.best_response(game, who, 0),
-    "exploit": lambda game, who: spiel_cr.exploit(game, who, seconds=3),
-    "differences": lambda game, who: spiel_cr.differences(game, who, "uniform"),
-    "second of differences": lambda game, who: spiel_cr.differences(
-        game, "uniform", who
+    "nash_conv": lambda game, policy: spiel_cr.nash_conv(game, policy),
+    "evaluate": lambda game, policy: spiel_cr.evaluate(game, policy),
+    "best_response": lambda game, policy: spiel_cr.best_response(game, policy, 0),
+    "exploit": lambda game, policy: spiel_cr.exploit(game, policy, seconds=3),
+    "differences": lambda game, policy: spiel_cr.differences(game, policy, "uniform"),
+    "second of differences": lambda game, policy: spiel_cr.differences(
+        game, "uniform", policy
     ),
-    "play_matches": lambda game, who: spiel_cr.play_matches(
-        game, [who, "uniform"], 4, seed=1
+    "play_matches": lambda game, policy: spiel_cr.play_matches(
+        game, [policy, "uniform"], 4, seed=1
     ),
-    "aivat": lambda game, who: spiel_cr.play_matches(
-        game, ["uniform", "uniform"], 4, seed=1, aivat=who
+    "aivat": lambda game, policy: spiel_cr.play_matches(
+        game, ["uniform", "uniform"], 4, seed=1, aivat=policy
     ),
-    "locks": lambda game, who: spiel_cr.solve(
-        game, "cfr+", 3, options=spiel_cr.GameOptions(locks=(who, None))
+    "locks": lambda game, policy: spiel_cr.solve(
+        game, "cfr+", 3, options=spiel_cr.GameOptions(locks=(policy, None))
     ),
 }
 
@@ -84,9 +84,9 @@ def test_results_of_another_game_are_rejected(call, kuhn, tmp_path):
     """The error names both games for a result, a policy, a file and a table."""
     path = str(tmp_path / "kuhn.npz")
     kuhn.save(path)
-    for who in (kuhn, kuhn.average_policy(), path):
+    for policy in (kuhn, kuhn.average_policy(), path):
         with pytest.raises(ValueError, match=r"kuhn_poker.* leduc_poker"):
-            _CALLS[call]("leduc_poker", who)
+            _CALLS[call]("leduc_poker", policy)
     with pytest.raises(ValueError, match=r"kuhn_poker.* leduc_poker"):
         _CALLS[call]("leduc_poker", openspiel_policy.TabularPolicy(kuhn.game))
 

@@ -410,8 +410,8 @@ def test_nash_conv_falls_with_iterations():
     seconds = [p.seconds for p in found.curve]
     assert seconds == sorted(seconds)
     table = conversions.tabular_policy(tree_of("kuhn"), found.behaviours)
-    judged = exploitability.nash_conv(tree_of("kuhn").game, table)
-    assert judged == pytest.approx(by_iterations[2000], abs=1e-9)
+    expected = exploitability.nash_conv(tree_of("kuhn").game, table)
+    assert expected == pytest.approx(by_iterations[2000], abs=1e-9)
 
 
 @pytest.mark.parametrize(

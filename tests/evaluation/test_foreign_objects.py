@@ -52,12 +52,12 @@ TREE_FREE = [
 ]
 
 
-def _nash_conv(game, who):
-    return spiel_cr.nash_conv(game, who)
+def _nash_conv(game, policy):
+    return spiel_cr.nash_conv(game, policy)
 
 
-def _best_response(game, who):
-    return spiel_cr.best_response(game, who, 0, _quick(game)).value
+def _best_response(game, policy):
+    return spiel_cr.best_response(game, policy, 0, _quick(game)).value
 
 
 def _quick(game):
@@ -70,11 +70,11 @@ def _quick(game):
     )
 
 
-def _exploit(game, who):
+def _exploit(game, policy):
     """Return the lower bound; only a search uses all of its time budget."""
-    moves = getattr(who, "moves", False)
+    moves = getattr(policy, "moves", False)
     seconds = 0.4 if game == SIMULATED or moves else 60.0
-    return spiel_cr.exploit(game, who, seconds=seconds).at_least
+    return spiel_cr.exploit(game, policy, seconds=seconds).at_least
 
 
 @functools.cache
@@ -83,18 +83,18 @@ def _tree(game):
     return spiel_cr.build_tree(game)
 
 
-def _evaluate(game, who):
+def _evaluate(game, policy):
     given = game if game in (SIMULATED, PHANTOM) else _tree(game)
-    return spiel_cr.evaluate(given, who).nash_conv
+    return spiel_cr.evaluate(given, policy).nash_conv
 
 
-def _play_matches(game, who):
-    return spiel_cr.play_matches(game, [who, "uniform"], 4, seed=1).mean
+def _play_matches(game, policy):
+    return spiel_cr.play_matches(game, [policy, "uniform"], 4, seed=1).mean
 
 
-def _differences(game, who):
+def _differences(game, policy):
     given = game if game in (SIMULATED, PHANTOM) else _tree(game)
-    return spiel_cr.differences(given, who, "uniform").nash_conv[0]
+    return spiel_cr.differences(given, policy, "uniform").nash_conv[0]
 
 
 FUNCTIONS = {
@@ -189,14 +189,14 @@ def test_values_of_small_games_equal_openspiels(game, function, request):
         request.getfixturevalue("public_tree")
     loaded = spiel_cr.load_game(game)
     for kind, make in KINDS.items():
-        who, reference = make(loaded)
+        policy, reference = make(loaded)
         if not is_number(kind, function, game):
             with pytest.raises(ValueError):
-                FUNCTIONS[function](game, who)
+                FUNCTIONS[function](game, policy)
             continue
         if function == "best_response" and game == PHANTOM and kind in FINER + MOVES:
             continue  # The search takes a minute.
-        found = FUNCTIONS[function](game, who)
+        found = FUNCTIONS[function](game, policy)
         assert math.isfinite(found), (kind, found)
         if function == "play_matches" or (kind in MOVES and function != "nash_conv"):
             continue
@@ -214,14 +214,14 @@ def test_values_of_small_games_equal_openspiels(game, function, request):
 @pytest.mark.parametrize("kind", TREE_FREE)
 def test_simulated_games_accept_tree_free_objects(kind):
     loaded = spiel_cr.load_game(SIMULATED)
-    who, _ = KINDS[kind](loaded)
-    assert math.isfinite(_play_matches(SIMULATED, who))
+    policy, _ = KINDS[kind](loaded)
+    assert math.isfinite(_play_matches(SIMULATED, policy))
     if kind in ("Policy subclass", "tuple", "callable object", "string"):
-        assert math.isfinite(_best_response(SIMULATED, who))
-        assert math.isfinite(_exploit(SIMULATED, who))
+        assert math.isfinite(_best_response(SIMULATED, policy))
+        assert math.isfinite(_exploit(SIMULATED, policy))
     for function in NEEDS_TREE[SIMULATED]:
         with pytest.raises(ValueError):
-            FUNCTIONS[function](SIMULATED, who)
+            FUNCTIONS[function](SIMULATED, policy)
 
 
 def test_at_least_half_of_the_combinations_return_numbers():
@@ -264,18 +264,18 @@ def test_invalid_bots_are_rejected(function):
 
 @pytest.mark.parametrize("kind", ["sees what is hidden", "half", "answers at random"])
 def test_simulated_games_reject_invalid_policies(kind):
-    who = objects.INVALID_POLICIES[kind](spiel_cr.load_game(SIMULATED))
+    policy = objects.INVALID_POLICIES[kind](spiel_cr.load_game(SIMULATED))
     for function in ("best_response", "exploit", "play_matches"):
         with pytest.raises(ValueError, match="_Answering"):
-            FUNCTIONS[function](SIMULATED, who)
+            FUNCTIONS[function](SIMULATED, policy)
 
 
 def test_error_names_the_infoset_and_both_histories():
-    who = objects.INVALID_POLICIES["sees what is hidden"](pyspiel.load_game(TREE))
+    policy = objects.INVALID_POLICIES["sees what is hidden"](pyspiel.load_game(TREE))
     words = r"_Answering: at the information state '\w+' of player \d it answers .* "
     words += r"after the actions \[[\d, ]+\] and .* after \[[\d, ]+\]; a strategy must"
     with pytest.raises(ValueError, match=words):
-        spiel_cr.nash_conv(TREE, who)
+        spiel_cr.nash_conv(TREE, policy)
 
 
 @pytest.mark.parametrize(
@@ -290,9 +290,9 @@ def test_error_names_the_infoset_and_both_histories():
 )
 def test_phantom_values_do_not_depend_on_the_kind_of_object(kind):
     loaded = spiel_cr.load_game(PHANTOM)
-    who, reference = KINDS[kind](loaded)
+    policy, reference = KINDS[kind](loaded)
     expected = spiel_cr.nash_conv(PHANTOM, reference)
-    assert spiel_cr.nash_conv(PHANTOM, who) == pytest.approx(expected, abs=1e-12)
+    assert spiel_cr.nash_conv(PHANTOM, policy) == pytest.approx(expected, abs=1e-12)
 
 
 @pytest.mark.parametrize(
@@ -302,9 +302,9 @@ def test_phantom_values_do_not_depend_on_the_kind_of_object(kind):
     "kind", ["sees what is hidden", "action 99", "nothing", "answers at random", "NaN"]
 )
 def test_phantom_games_reject_invalid_policies(game, kind):
-    who = objects.INVALID_POLICIES[kind](spiel_cr.load_game(game))
+    policy = objects.INVALID_POLICIES[kind](spiel_cr.load_game(game))
     with pytest.raises(ValueError, match="_Answering: at the information state"):
-        spiel_cr.nash_conv(game, who)
+        spiel_cr.nash_conv(game, policy)
 
 
 _MODULE = """

@@ -48,5 +48,5 @@ def test_functions_print_nothing_by_default(name, capfd):
 @pytest.mark.parametrize("name", CALLS)
 def test_progress_is_printed_to_stderr_on_request(name, capfd):
     CALLS[name](progress=True)
-    said = capfd.readouterr()
-    assert not said.out and said.err
+    output = capfd.readouterr()
+    assert not output.out and output.err

@@ -62,7 +62,7 @@ def test_exact_responses_have_share_one(policy):
 def test_share_is_the_gain_relative_to_the_best_gain():
     target = open_opponent("cfr+(iterations=3)", games.compiled("kuhn"))
     seats, report = _both(target, ResponseConfig("lbr", leaf="call"))
-    # The gains of both seats add up to NashConv.
+    # The gains of both players add up to NashConv.
     expected = exploitability.nash_conv(target.game, target.policy)
     assert report["exact_value"] == pytest.approx(expected, abs=1e-9)
     assert sum(seat.on_policy for seat in seats) == pytest.approx(0, abs=1e-9)
@@ -282,8 +282,8 @@ def test_chance_outcomes_of_probability_zero_do_not_change_responses(without, ne
         assert seat.is_exact and seat.value == pytest.approx(best[player], abs=1e-9)
     # Both of OpenSpiel's evaluators query infosets of probability zero.
     table = policy.tabular_policy(tree, behaviour)
-    judged = openspiel_evaluator.evaluate(tree.game, table)
-    assert judged.nash_conv == pytest.approx(sum(best), abs=1e-9)
+    evaluation = openspiel_evaluator.evaluate(tree.game, table)
+    assert evaluation.nash_conv == pytest.approx(sum(best), abs=1e-9)
     cpp = exact_evaluator.ExactEvaluator(_Instance(tree, tree.game, tree.game)).final(
         behaviour
     )
@@ -304,9 +304,9 @@ def test_histories_below_impossible_outcomes_are_kept_up_to_a_limit(monkeypatch)
     refused = "more than 2 histories are below outcomes of probability zero"
     with pytest.raises(GameTooLargeError, match=refused):
         result.average_policy()
-    judge = exact_evaluator.ExactEvaluator(_Instance(tree, tree.game, tree.game))
-    assert judge.curve_by == exact_evaluator.SPIEL_CR
-    assert refused in judge.final(result.average).statistics["reason"]
+    evaluator = exact_evaluator.ExactEvaluator(_Instance(tree, tree.game, tree.game))
+    assert evaluator.curve_by == exact_evaluator.SPIEL_CR
+    assert refused in evaluator.final(result.average).statistics["reason"]
 
 
 class _Instance(NamedTuple):

@@ -149,15 +149,15 @@ def test_exchanged_game_and_bot_arguments_are_rejected(text):
     ],
 )
 def test_states_of_the_other_player_are_rejected(text):
-    compiled = games.compiled("kuhn")
-    bot = load_bot(compiled, text, 0)
-    state = compiled.game.new_initial_state()
-    for actions, who in (((), "no player"), ((0, 1, 0), "player 1")):
+    tree = games.compiled("kuhn")
+    bot = load_bot(tree, text, 0)
+    state = tree.game.new_initial_state()
+    for actions, actor in (((), "no player"), ((0, 1, 0), "player 1")):
         for action in actions:
             state.apply_action(action)
-        with pytest.raises(ValueError, match=f"{who} acts .* the bot is player 0"):
+        with pytest.raises(ValueError, match=f"{actor} acts .* the bot is player 0"):
             bot.step(state)
-        with pytest.raises(ValueError, match=f"{who} acts .* the bot is player 0"):
+        with pytest.raises(ValueError, match=f"{actor} acts .* the bot is player 0"):
             bot.get_policy(state)
 
 

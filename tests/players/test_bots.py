@@ -37,16 +37,16 @@ def uniform_table(name):
 
 
 def make(kind, name, player, seed=0):
-    compiled = games.compiled(name)
+    tree = games.compiled(name)
     if kind == "resolving":
         config = ResolvingConfig(SOLVER, iterations=20)
-        return bots.ResolvingBot(compiled, player, config, seed=seed)
+        return bots.ResolvingBot(tree, player, config, seed=seed)
     if kind == "oos":
         solver = AIMED if name == "leduc7" else SMALL_BATCH
-        return bots.OOSBot(compiled, player, bots.OOSConfig(solver, 2, None), seed=seed)
+        return bots.OOSBot(tree, player, bots.OOSConfig(solver, 2, None), seed=seed)
     if kind == "policy":
         return bots.PolicyBot(player, uniform_table(name), seed=seed)
-    return bots.uniform_bot(compiled, player, seed=seed)
+    return bots.uniform_bot(tree, player, seed=seed)
 
 
 # The functions of outcome sampling take long to compile.
@@ -60,13 +60,13 @@ every_kind = pytest.mark.parametrize("kind", KINDS)
 @every_kind
 def test_get_policy_is_a_distribution_over_legal_actions(kind):
     """Infosets of every layer are queried."""
-    compiled = games.compiled("leduc7")
+    tree = games.compiled("leduc7")
     for player in PLAYERS:
         bot = make(kind, "leduc7", player)
         assert bot.player_id() == player
         assert bot.provides_policy()
-        for history in compiled.infosets[player].history[::4]:
-            state = compiled.state_at(history)
+        for history in tree.infosets[player].history[::4]:
+            state = tree.state_at(history)
             before = state.history()
             policy = bot.get_policy(state)
             assert [a for a, _ in policy] == state.legal_actions()
@@ -78,10 +78,10 @@ def test_get_policy_is_a_distribution_over_legal_actions(kind):
 
 @pytest.mark.parametrize("kind", ["resolving", "policy", "uniform"])
 def test_step_with_policy_returns_get_policy_and_a_legal_action(kind):
-    compiled = games.compiled("kuhn")
+    tree = games.compiled("kuhn")
     bot = make(kind, "kuhn", 0)
-    for history in compiled.infosets[0].history:
-        state = compiled.state_at(history)
+    for history in tree.infosets[0].history:
+        state = tree.state_at(history)
         policy, action = bot.step_with_policy(state)
         assert policy == bot.get_policy(state)
         assert action in state.legal_actions()
@@ -145,10 +145,10 @@ def test_bots_do_not_use_hidden_information(kind):
 
     Bots with the same seed are queried at one history each.
     """
-    compiled = games.compiled("leduc7")
+    tree = games.compiled("leduc7")
     for player in PLAYERS:
         one = functools.partial(make, kind, "leduc7", player)
-        agree_on_scrambled_cards(compiled, one, player, 12, 6)
+        agree_on_scrambled_cards(tree, one, player, 12, 6)
 
 
 # Resolving.
@@ -156,15 +156,15 @@ def test_bots_do_not_use_hidden_information(kind):
 
 @kuhn_and_larger
 def test_resolving_bot_plays_the_policy_of_resolve(name):
-    compiled = games.compiled(name)
-    table = continual.resolve(compiled, SOLVER, 20).average_policy()
+    tree = games.compiled(name)
+    table = continual.resolve(tree, SOLVER, 20).average_policy()
     for player in PLAYERS:
         bot = make("resolving", name, player)
-        infosets = compiled.infosets[player]
+        infosets = tree.infosets[player]
         every = list(zip(infosets.keys, infosets.history, strict=True))
         for key, history in every[::3]:
             row = table.policy_for_key(key)
-            for action, probability in bot.get_policy(compiled.state_at(history)):
+            for action, probability in bot.get_policy(tree.state_at(history)):
                 assert probability == pytest.approx(row[action], abs=1e-6)
 
 
@@ -184,9 +184,9 @@ def test_resolve_and_bot_agree_with_the_max_margin_gadget(name):
 
 def test_restart_discards_solutions_of_the_match():
     """The complete game is solved once; subgames of a match are solved again."""
-    compiled = games.compiled("leduc7")
+    tree = games.compiled("leduc7")
     bot = make("resolving", "leduc7", 1)
-    state = compiled.state_at(compiled.infosets[1].history[-1])
+    state = tree.state_at(tree.infosets[1].history[-1])
     solved = []
     for forget in (None, None, bot.restart, None, lambda: bot.restart_at(state)):
         if forget is not None:
@@ -219,10 +219,10 @@ def test_matches_with_a_time_limit_rarely_miss_deadlines(monkeypatch):
     own = types.SimpleNamespace(perf_counter=time.process_time)
     monkeypatch.setattr(clock, "time", own)
     monkeypatch.setattr(solver, "time", own)
-    compiled = games.compiled("kuhn")
+    tree = games.compiled("kuhn")
     config = ResolvingConfig(SOLVER, move_ms=40)
-    bot = bots.ResolvingBot(compiled, 0, config)
-    state = compiled.state_at(compiled.infosets[0].history[-1])
+    bot = bots.ResolvingBot(tree, 0, config)
+    state = tree.state_at(tree.infosets[0].history[-1])
     for number in range(1, 31):
         bot.restart()
         bot.get_policy(state)
@@ -235,9 +235,9 @@ def test_matches_with_a_time_limit_rarely_miss_deadlines(monkeypatch):
 # Online outcome sampling.
 
 
-def reaches(compiled, target):
+def reaches(tree, target):
     """Return bool [N], whether a history is a target, above one, or below one."""
-    parent = compiled.histories.parent
+    parent = tree.histories.parent
     result = np.zeros(len(parent), bool)
     for h in range(len(parent)):
         up, way = h, []
@@ -273,7 +273,7 @@ def test_trajectories_are_targeted_at_the_match(name, target, monkeypatch):
 
     A share of 1e-6 is not targeted: with 64 trajectories, once in 16,000 moves.
     """
-    compiled = games.compiled(name)
+    tree = games.compiled(name)
     aimed = []
     leads_to = sample_tree.leads_to
 
@@ -282,21 +282,21 @@ def test_trajectories_are_targeted_at_the_match(name, target, monkeypatch):
         return leads_to(tree, mask)
 
     monkeypatch.setattr(sample_tree, "leads_to", recording)
-    bot = bots.OOSBot(compiled, 0, bots.OOSConfig(AIMED, 1, None, target=target))
-    histories = compiled.histories
+    bot = bots.OOSBot(tree, 0, bots.OOSConfig(AIMED, 1, None, target=target))
+    histories = tree.histories
     sizes = []
-    count = len(compiled.infosets[0])
+    count = len(tree.infosets[0])
     for infoset in range(count) if name == "kuhn" else (3, 20, count - 1):
         mine = (histories.player == 0) & (histories.infoset == infoset)
         before = [regrets(bot, p) for p in PLAYERS]
-        bot.get_policy(compiled.state_at(compiled.infosets[0].history[infoset]))
+        bot.get_policy(tree.state_at(tree.infosets[0].history[infoset]))
         region = aimed[-1]
         assert region[mine].all()
         if target == "infoset":
             np.testing.assert_array_equal(region, mine)
         else:
             assert region.sum() > mine.sum()
-        allowed = reaches(compiled, region)
+        allowed = reaches(tree, region)
         assert not allowed.all()
         for p in PLAYERS:
             there = allowed & (histories.player == p)
@@ -310,15 +310,15 @@ def test_trajectories_are_targeted_at_the_match(name, target, monkeypatch):
 
 def test_untargeted_trajectories_visit_every_infoset():
     """This shows that the previous test can fail."""
-    compiled = games.compiled("kuhn")
+    tree = games.compiled("kuhn")
     bot = make("oos", "kuhn", 0)
     before = [regrets(bot, p) for p in PLAYERS]
     mccfr.aim(bot._solver, bot._tree, None)
     bot._solver.run(1)
-    region = bot._region(len(compiled.infosets[0]) - 1)
-    there = reaches(compiled, region) & (compiled.histories.player == 0)
-    allowed = set(compiled.histories.infoset[there].tolist())
-    everywhere = set(range(len(compiled.infosets[0])))
+    region = bot._region(len(tree.infosets[0]) - 1)
+    there = reaches(tree, region) & (tree.histories.player == 0)
+    allowed = set(tree.histories.infoset[there].tolist())
+    everywhere = set(range(len(tree.infosets[0])))
     assert visited(bot, 0, before) - allowed == everywhere - allowed
 
 
@@ -336,14 +336,14 @@ def test_targeted_sampling_approaches_an_equilibrium():
     With eight seeds, NashConv was 0.075 to 0.15 at first and 0.015 to 0.037 at the end;
     the uniform strategy's NashConv is 0.917.
     """
-    compiled = games.compiled("kuhn")
-    bot = bots.OOSBot(compiled, 1, bots.OOSConfig(SMALL_BATCH, 50, None), seed=3)
+    tree = games.compiled("kuhn")
+    bot = bots.OOSBot(tree, 1, bots.OOSConfig(SMALL_BATCH, 50, None), seed=3)
     king_after_bet = next(
         h
-        for h, player in enumerate(compiled.histories.player)
-        if player == 1 and compiled.histories.actions_to(h) == [0, 2, 1]
+        for h, player in enumerate(tree.histories.player)
+        if player == 1 and tree.histories.actions_to(h) == [0, 2, 1]
     )
-    state = compiled.state_at(king_after_bet)
+    state = tree.state_at(king_after_bet)
     first = dict(bot.get_policy(state))[1]
     early = whole_nash_conv(bot)
     for _ in range(90):
@@ -364,7 +364,7 @@ def test_initial_solve_has_the_budget_of_a_move():
 
 @pytest.mark.parametrize(("init_ms", "seconds"), [(None, 0.1), (5000.0, 5.0)])
 def test_initial_solve_has_the_time_of_init_ms_or_a_move(init_ms, seconds, monkeypatch):
-    begun, deadlines, solve = time.perf_counter(), [], clock.Clock.solve
+    start, deadlines, solve = time.perf_counter(), [], clock.Clock.solve
 
     def record(self, solver, deadline, most=None):
         deadlines.append(deadline)
@@ -374,7 +374,7 @@ def test_initial_solve_has_the_time_of_init_ms_or_a_move(init_ms, seconds, monke
     config = bots.OOSConfig(SMALL_BATCH, 1, 100.0, init_ms)
     bots.OOSBot(games.compiled("kuhn"), 0, config)
     (first, second), ended = deadlines, time.perf_counter()
-    assert first is None and begun < second - seconds < ended
+    assert first is None and start < second - seconds < ended
 
 
 def test_a_restart_keeps_the_tables():
@@ -397,12 +397,12 @@ def test_reset_matches_restores_the_initial_tables():
     found = []
     for _ in range(2):
         bot = bots.OOSBot(tree, 0, config)
-        begun = bot._solver.iterations
+        start = bot._solver.iterations
         for _ in range(3):
             bot.restart()
-            assert bot._solver.iterations == begun
+            assert bot._solver.iterations == start
             found.append(bot.get_policy(state))
-            assert bot._solver.iterations == begun + 5
+            assert bot._solver.iterations == start + 5
     assert found[:3] == found[3:]
     assert found[0] != found[1] != found[2] != found[0]
 
@@ -428,8 +428,8 @@ def test_action_zero_can_be_the_only_legal_action():
     # OpenSpiel's bot treats this action as no action.
     theirs = openspiel_bots.PolicyBot(0, np.random, uniform)
     assert theirs.step(state) == pyspiel.INVALID_ACTION
-    compiled = tree_builder.build_tree(game, observations=True)
-    resolver = bots.ResolvingBot(compiled, 0, ResolvingConfig(SOLVER, iterations=5))
+    tree = tree_builder.build_tree(game, observations=True)
+    resolver = bots.ResolvingBot(tree, 0, ResolvingConfig(SOLVER, iterations=5))
     assert resolver.step_with_policy(state) == ([(0, 1.0)], 0)
 
 
@@ -438,9 +438,9 @@ def test_policy_bot_adds_missing_actions_with_probability_zero():
         def action_probabilities(self, state, player_id=None):
             return {state.legal_actions()[0]: 1.0}
 
-    compiled = games.compiled("kuhn")
-    bot = bots.PolicyBot(1, First(compiled.game, list(PLAYERS)))
-    state = compiled.state_at(compiled.infosets[1].history[0])
+    tree = games.compiled("kuhn")
+    bot = bots.PolicyBot(1, First(tree.game, list(PLAYERS)))
+    state = tree.state_at(tree.infosets[1].history[0])
     assert bot.get_policy(state) == [(0, 1.0), (1, 0.0)]
     assert bot.step(state) == 0
 
@@ -451,8 +451,8 @@ def test_policy_bot_adds_missing_actions_with_probability_zero():
 @pytest.mark.parametrize("kind", ["resolving", "oos"])
 def test_states_of_another_game_are_rejected(kind):
     bot = make(kind, "kuhn", 0)
-    compiled = games.compiled("leduc7")
-    state = compiled.state_at(compiled.infosets[0].history[0])
+    tree = games.compiled("leduc7")
+    state = tree.state_at(tree.infosets[0].history[0])
     with pytest.raises(ValueError, match="a decision of kuhn_poker.*another game"):
         bot.get_policy(state)
 

@@ -195,8 +195,8 @@ def test_internal_errors_during_an_import_are_not_blamed_on_it(
         plugins.import_user_modules(["calls.py"])
     with pytest.raises(SystemExit, match="1"):
         run("info", "--import", "calls.py", "--game", "kuhn_poker")
-    said = capsys.readouterr().err
-    assert "calls.py" in said and "a mistake in spiel_cr" in said
+    output = capsys.readouterr().err
+    assert "calls.py" in output and "a mistake in spiel_cr" in output
 
 
 def test_internal_value_errors_are_not_blamed_on_an_import(tmp_path, monkeypatch):
@@ -232,9 +232,9 @@ def test_errors_in_a_users_file_are_attributed_to_it(capsys):
     words = ("--import", "my_bots.py", "--game", "kuhn_poker")
     with pytest.raises(SystemExit, match="2"):
         run("evaluate", *words, "--bot", "my_bots:broken")
-    said = capsys.readouterr().err
-    assert "my_bots.py, line" in said and "which is not part of spiel_cr" in said
-    assert "a mistake in spiel_cr" not in said
+    output = capsys.readouterr().err
+    assert "my_bots.py, line" in output and "which is not part of spiel_cr" in output
+    assert "a mistake in spiel_cr" not in output
 
 
 @pytest.mark.slow

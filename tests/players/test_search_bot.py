@@ -232,12 +232,12 @@ def test_phantom_games_are_searched_by_their_worlds():
     worlds, policy = phantom_rules()
     exact = FormPolicy(worlds, search_everywhere(worlds, policy.behaviour))
     bots = [SearchBot(HEX, p, SearchBotConfig(policy, 3000), seed=0) for p in (0, 1)]
-    root, far, met = worlds.game.new_initial_state(), [], set()
+    root, far, visited = worlds.game.new_initial_state(), [], set()
     for state, observed, _ in decisions(root, policy=policy):
         player = state.current_player()
-        if observed[player] in met or len(observed[player]) > 4:
+        if observed[player] in visited or len(observed[player]) > 4:
             continue
-        met.add(observed[player])
+        visited.add(observed[player])
         wanted = exact.action_probabilities(state)
         got = bots[player].get_policy(state)
         far += [abs(p - wanted[action]) for action, p in got]
@@ -356,9 +356,9 @@ def test_time_limits_are_kept(monkeypatch, move_ms, each):
     tree = tree_of(GOOFSPIEL)
     bot = SearchBot(tree, 0, SearchBotConfig(blueprint_of(tree), move_ms=move_ms))
     for history in tree.infosets[0].history[:3]:
-        begun = now.seconds
+        start = now.seconds
         bot.get_policy(state_at(tree, history))
-        assert 0.5 * move_ms < 1000 * (now.seconds - begun) < move_ms
+        assert 0.5 * move_ms < 1000 * (now.seconds - start) < move_ms
     assert (bot.statistics.moves, bot.statistics.deadline_misses) == (3, 0)
 
 
@@ -397,9 +397,9 @@ def test_rollouts_stop_in_time(monkeypatch, arrays, each):
     quick = each < 5e-3
     histories = [*tree.infosets[0].history[:3]] * (1 if quick else 7)
     for history in histories:
-        begun = now.seconds
+        start = now.seconds
         bot.get_policy(state_at(tree, history))
-        assert 1000 * (now.seconds - begun) < 50
+        assert 1000 * (now.seconds - start) < 50
         assert (bot.step_scale > 0) == quick
     assert (bot.statistics.moves, bot.statistics.deadline_misses) == (len(histories), 0)
     assert (bot.statistics.iterations > 0) == quick

@@ -37,24 +37,24 @@ ROWS = [
 
 @functools.cache
 def behaviours_of(name, kind):
-    compiled = games.compiled(name)
+    game_tree = games.compiled(name)
     if kind == "uniform":
         return tuple(
-            conversions.uniform_behaviour(i.decisions) for i in compiled.infosets
+            conversions.uniform_behaviour(i.decisions) for i in game_tree.infosets
         )
     if kind == "solved":
-        return solve(compiled, "cfr", 30).average
-    return random_behaviours(compiled, 7, zeros=kind == "pure")
+        return solve(game_tree, "cfr", 30).average
+    return random_behaviours(game_tree, 7, zeros=kind == "pure")
 
 
 @pytest.mark.parametrize(("case", "kind"), ROWS)
 def test_values_equal_openspiels(case, kind):
-    compiled = games.compiled(case.name)
+    game_tree = games.compiled(case.name)
     behaviours = behaviours_of(case.name, kind)
-    form = compiled.sequence_form
+    form = game_tree.sequence_form
     reach = reach_of(form, behaviours)
-    table = conversions.tabular_policy(compiled, behaviours)
-    game, start = compiled.game, compiled.game.new_initial_state()
+    table = conversions.tabular_policy(game_tree, behaviours)
+    game, start = game_tree.game, game_tree.game.new_initial_state()
     score = expected_game_score.policy_value(start, [table, table])[0]
     assert best_responses.expected_value(form, reach) == pytest.approx(
         score, abs=TOLERANCE
@@ -100,15 +100,15 @@ def test_values_of_the_catalogue(case):
 @pytest.mark.parametrize("name", ["kuhn", "leduc7", "goofspiel4", "dark_hex"])
 def test_infoset_values_by_recursion(name, best):
     """The counterfactual value of an infoset equals the sum over its histories."""
-    compiled = games.compiled(name)
+    game_tree = games.compiled(name)
     behaviours = behaviours_of(name, "random")
-    tree = reference.Tree(compiled.game)
-    table = conversions.tabular_policy(compiled, behaviours)
+    tree = reference.Tree(game_tree.game)
+    table = conversions.tabular_policy(game_tree, behaviours)
     policy = reference.from_openspiel(tree, table)
-    reach = reach_of(compiled.sequence_form, behaviours)
+    reach = reach_of(game_tree.sequence_form, behaviours)
     for p in PLAYERS:
         values = best_responses.infoset_values(
-            compiled.sequence_form, p, reach[1 - p], None if best else behaviours[p]
+            game_tree.sequence_form, p, reach[1 - p], None if best else behaviours[p]
         )
         if best:
             # Make a policy of the first action that attains the best value, bottom up.
@@ -126,7 +126,7 @@ def test_infoset_values_by_recursion(name, best):
                 answered[key] = {a: float(a == chosen) for a in tree.actions(key)}
         else:
             answered = policy
-        for i, key in enumerate(compiled.infosets[p].keys):
+        for i, key in enumerate(game_tree.infosets[p].keys):
             expected = counterfactual(tree, answered, (p, key))
             assert values[i] == pytest.approx(expected, abs=TOLERANCE)
 
@@ -150,18 +150,18 @@ def test_values_in_random_games_equal_recursion(seed):
     """Trees are uneven: numbers of actions vary, and players may move repeatedly."""
     depth = 5 if seed else 4
     game = random_game(seed, turns="by history", max_actions=4, depth=depth)
-    compiled = tree_builder.build_tree(game)
-    behaviours = random_behaviours(compiled, seed)
+    game_tree = tree_builder.build_tree(game)
+    behaviours = random_behaviours(game_tree, seed)
     tree = reference.Tree(game)
-    table = conversions.tabular_policy(compiled, behaviours)
+    table = conversions.tabular_policy(game_tree, behaviours)
     policy = reference.from_openspiel(tree, table)
-    reach = reach_of(compiled.sequence_form, behaviours)
+    reach = reach_of(game_tree.sequence_form, behaviours)
     assert best_responses.expected_value(
-        compiled.sequence_form, reach
+        game_tree.sequence_form, reach
     ) == pytest.approx(reference.value_at(tree, policy), abs=TOLERANCE)
     for p in PLAYERS:
         assert best_response_value(
-            compiled.sequence_form, p, reach[1 - p]
+            game_tree.sequence_form, p, reach[1 - p]
         ) == pytest.approx(
             reference.best_response_value(tree, policy, p), abs=TOLERANCE
         )
@@ -184,12 +184,12 @@ def one_acts(path):
     [(nobody_acts, 3.0, (3.0, -3.0)), (one_acts, -0.5, (-0.5, 3.0))],
 )
 def test_games_in_which_a_player_never_acts(rules, value, best):
-    compiled = tree_builder.build_tree(MadeGame(rules, rules.__name__))
-    uniform = [conversions.uniform_behaviour(i.decisions) for i in compiled.infosets]
-    reach = reach_of(compiled.sequence_form, tuple(uniform))
-    assert best_responses.expected_value(compiled.sequence_form, reach) == value
+    game_tree = tree_builder.build_tree(MadeGame(rules, rules.__name__))
+    uniform = [conversions.uniform_behaviour(i.decisions) for i in game_tree.infosets]
+    reach = reach_of(game_tree.sequence_form, tuple(uniform))
+    assert best_responses.expected_value(game_tree.sequence_form, reach) == value
     found = tuple(
-        best_response_value(compiled.sequence_form, p, reach[1 - p]) for p in PLAYERS
+        best_response_value(game_tree.sequence_form, p, reach[1 - p]) for p in PLAYERS
     )
     assert found == best
 
@@ -203,16 +203,16 @@ def test_ties_are_relative_to_the_largest_payoff(gain, chosen):
             return Node(0, (0, 1, 2), ("a", "b"))
         return Node(TERMINAL, utility=[0.0, 1000 * gain, -1000.0][path[0]])
 
-    compiled = tree_builder.build_tree(MadeGame(rules, "nearly_equal"))
-    found = best_responses.best_response(compiled.sequence_form, 0, np.ones(1))
+    game_tree = tree_builder.build_tree(MadeGame(rules, "nearly_equal"))
+    found = best_responses.best_response(game_tree.sequence_form, 0, np.ones(1))
     assert np.flatnonzero(found[1:]).tolist() == [chosen]
 
 
 def test_solved_policies_are_near_equilibrium():
     """The strategies that are evaluated above include good ones."""
-    compiled = games.compiled("kuhn")
-    reach = reach_of(compiled.sequence_form, behaviours_of("kuhn", "solved"))
-    assert nash_conv(compiled.sequence_form, reach) < 0.2
+    game_tree = games.compiled("kuhn")
+    reach = reach_of(game_tree.sequence_form, behaviours_of("kuhn", "solved"))
+    assert nash_conv(game_tree.sequence_form, reach) < 0.2
     assert np.isfinite(reach[0]).all()
 
 

@@ -20,56 +20,56 @@ PLAYERS = (0, 1)
 
 @every_small_game
 def test_tabular_policy_covers_every_infoset(case):
-    compiled = games.compiled(case.name)
-    behaviours = random_behaviours(compiled, 1)
-    table = conversions.tabular_policy(compiled, behaviours)
-    own = openspiel_policy.TabularPolicy(compiled.game)
+    game_tree = games.compiled(case.name)
+    behaviours = random_behaviours(game_tree, 1)
+    table = conversions.tabular_policy(game_tree, behaviours)
+    own = openspiel_policy.TabularPolicy(game_tree.game)
     assert set(table.state_lookup) == set(own.state_lookup)
     np.testing.assert_array_equal(
         table.legal_actions_mask[[table.state_lookup[k] for k in own.state_lookup]],
         own.legal_actions_mask,
     )
     np.testing.assert_allclose(table.action_probability_array.sum(axis=1), 1)
-    for p, infosets in enumerate(compiled.infosets):
+    for p, infosets in enumerate(game_tree.infosets):
         first = infosets.decisions.first_sequence
         for i, key in enumerate(infosets.keys):
             at = slice(first[i], first[i] + infosets.decisions.num_actions[i])
-            row = np.zeros(compiled.game.num_distinct_actions())
+            row = np.zeros(game_tree.game.num_distinct_actions())
             row[infosets.actions[at.start - 1 : at.stop - 1]] = behaviours[p][at]
             np.testing.assert_array_equal(table.policy_for_key(key), row)
 
 
 @every_small_game
 def test_conversion_to_openspiel_is_invertible(case):
-    compiled = games.compiled(case.name)
-    behaviours = random_behaviours(compiled, 2, zeros=True)
-    table = conversions.tabular_policy(compiled, behaviours)
-    back = query(compiled, table)
+    game_tree = games.compiled(case.name)
+    behaviours = random_behaviours(game_tree, 2, zeros=True)
+    table = conversions.tabular_policy(game_tree, behaviours)
+    back = query(game_tree, table)
     for p in PLAYERS:
         np.testing.assert_array_equal(back[p], behaviours[p])
 
 
 @every_small_game
 def test_uniform_behaviour_equals_openspiels(case):
-    compiled = games.compiled(case.name)
-    uniform = openspiel_policy.UniformRandomPolicy(compiled.game)
-    asked = query(compiled, uniform)
+    game_tree = games.compiled(case.name)
+    uniform = openspiel_policy.UniformRandomPolicy(game_tree.game)
+    asked = query(game_tree, uniform)
     for p in PLAYERS:
-        own = conversions.uniform_behaviour(compiled.infosets[p].decisions)
+        own = conversions.uniform_behaviour(game_tree.infosets[p].decisions)
         np.testing.assert_array_equal(asked[p], own)
 
 
 @every_small_game
 def test_reach_is_the_product_of_probabilities(case):
-    compiled = games.compiled(case.name)
-    behaviours = random_behaviours(compiled, 3, zeros=True)
-    tree = reference.Tree(compiled.game)
-    table = conversions.tabular_policy(compiled, behaviours)
+    game_tree = games.compiled(case.name)
+    behaviours = random_behaviours(game_tree, 3, zeros=True)
+    tree = reference.Tree(game_tree.game)
+    table = conversions.tabular_policy(game_tree, behaviours)
     policy = reference.from_openspiel(tree, table)
     index_of = {node.path: i for i, node in enumerate(tree.nodes)}
-    histories = compiled.histories
+    histories = game_tree.histories
     for p in PLAYERS:
-        decisions = compiled.infosets[p].decisions
+        decisions = game_tree.infosets[p].decisions
         reach = conversions.reach_from_behaviour(decisions, behaviours[p])
         for h in range(len(histories)):
             at = index_of[tuple(histories.actions_to(h))]
@@ -82,10 +82,10 @@ def test_reach_is_the_product_of_probabilities(case):
 @every_small_game
 def test_behaviour_is_recovered_from_reach(case):
     """Behaviour is equal at reached infosets and uniform at the others."""
-    compiled = games.compiled(case.name)
-    behaviours = random_behaviours(compiled, 4, zeros=True)
+    game_tree = games.compiled(case.name)
+    behaviours = random_behaviours(game_tree, 4, zeros=True)
     for p in PLAYERS:
-        decisions = compiled.infosets[p].decisions
+        decisions = game_tree.infosets[p].decisions
         reach = conversions.reach_from_behaviour(decisions, behaviours[p])
         back = conversions.behaviour_from_reach(decisions, reach)
         owner = decisions.owner[1:]
@@ -144,10 +144,10 @@ def test_actions_that_a_policy_omits_have_probability_zero():
         def action_probabilities(self, state, player_id=None):
             return {state.legal_actions()[0]: 1.0}
 
-    compiled = games.compiled("kuhn")
-    policy = First(compiled.game, list(PLAYERS))
-    for p, behaviour in enumerate(query(compiled, policy)):
-        assert behaviour.sum() == 1 + len(compiled.infosets[p])
+    game_tree = games.compiled("kuhn")
+    policy = First(game_tree.game, list(PLAYERS))
+    for p, behaviour in enumerate(query(game_tree, policy)):
+        assert behaviour.sum() == 1 + len(game_tree.infosets[p])
 
 
 def test_equal_information_states_of_both_players_are_rejected():
@@ -156,10 +156,10 @@ def test_equal_information_states_of_both_players_are_rejected():
             return Node(len(path), (0, 1), ("same", "same"))
         return Node(TERMINAL, utility=1.0)
 
-    compiled = tree_builder.build_tree(MadeGame(rules, "clash"))
-    uniform = [conversions.uniform_behaviour(i.decisions) for i in compiled.infosets]
+    game_tree = tree_builder.build_tree(MadeGame(rules, "clash"))
+    uniform = [conversions.uniform_behaviour(i.decisions) for i in game_tree.infosets]
     with pytest.raises(ValueError, match="both players.*'same'"):
-        conversions.tabular_policy(compiled, uniform)
+        conversions.tabular_policy(game_tree, uniform)
 
 
 @pytest.mark.parametrize(

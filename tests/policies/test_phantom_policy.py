@@ -88,8 +88,8 @@ def test_batched_queries_equal_queries_at_states():
         at_once = queries.query_batch(policy, batch)
         one_by_one = queries.query_batch(policy, dataclasses.replace(batch, rows=None))
         rows = policy.array_probabilities(batch.rules, batch.rows(), player)
-        met = rows.any(axis=1)
-        assert 20 < met.sum() < len(met)
+        reached = rows.any(axis=1)
+        assert 20 < reached.sum() < len(reached)
         np.testing.assert_allclose(at_once, one_by_one, atol=1e-7)
 
 

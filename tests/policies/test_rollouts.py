@@ -19,8 +19,8 @@ def test_answers_equal_the_queried_policy():
     for player in (0, 1):
         for given in (truth, truth.to_tabular()):
             answers = Answers(given, player)
-            for (who, _), histories in tree.infosets.items():
-                if who != player:
+            for (owner, _), histories in tree.infosets.items():
+                if owner != player:
                     continue
                 node = tree.nodes[histories[-1]]
                 answer = answers(after("leduc_poker", *node.path))
@@ -31,8 +31,8 @@ def test_answers_equal_the_queried_policy():
 
 def test_chance_nodes_are_not_checked_in_rollouts(monkeypatch):
     """In card games, a check of each chance node takes as long as the draw."""
-    chump = FixedPolicy(load_game("kuhn_poker"), "call_raise")
-    answers = {player: Answers(chump, player) for player in (0, 1)}
+    policy = FixedPolicy(load_game("kuhn_poker"), "call_raise")
+    answers = {player: Answers(policy, player) for player in (0, 1)}
     state = pyspiel.load_game("kuhn_poker").new_initial_state()
     monkeypatch.setattr(rollouts, "chance_outcomes", None)
     assert rollouts.play_on(state, answers, lambda: 0.5) == TERMINAL

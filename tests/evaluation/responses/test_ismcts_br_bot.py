@@ -186,8 +186,8 @@ def test_search_does_not_use_hidden_information():
     config = SearchConfig(simulations=20)
     for player in (0, 1):
         bot = ISMCTSBRBot(game, player, opponent, config)
-        for (who, _), histories in list(tree.infosets.items())[::40]:
-            if who == player:
+        for (owner, _), histories in list(tree.infosets.items())[::40]:
+            if owner == player:
                 found = []
                 for history in (histories[0], histories[-1]):
                     bot.restart()

@@ -78,8 +78,8 @@ def by_enumeration(name, kind, player, leaf):
         return sum(p * expect(node.children[a], answered) for a, p in odds.items() if p)
 
     found = {}
-    for (who, key), histories in tree.infosets.items():
-        if who != player:
+    for (owner, key), histories in tree.infosets.items():
+        if owner != player:
             continue
         for played in (policy, tree.uniform()):
             weights = [

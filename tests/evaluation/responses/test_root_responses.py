@@ -119,7 +119,7 @@ def test_fixed_policies_play_on_batched_rules():
         setting = settings.on_states(game, FixedPolicy(game, kind))
         assert isinstance(setting.source, RulesSource)
         knowledge = simulated_tensors(open_game(game)).knowledge
-        positions, met = setting.source.start(4000, random), set()
+        positions, visited = setting.source.start(4000, random), set()
         for _ in range(4):
             player = int(positions.player[0])
             # All matches have the same actions so far, so the same player acts in each.
@@ -129,14 +129,14 @@ def test_fixed_policies_play_on_batched_rules():
             drawn = setting.opponent.draw(positions, places, random)
             legal = tuple(np.flatnonzero(seen.legal[0]).tolist())
             if (odds := wanted.get(legal)) is not None:
-                met.add(legal)
+                visited.add(legal)
                 shares = np.bincount(drawn, minlength=len(legal)) / len(drawn)
                 # Five standard deviations of a share of 4000 draws.
                 assert np.abs(shares - odds).max() <= 5 * 0.5 / np.sqrt(4000)
             # Both players raise while that is legal, then call.
             action = np.full(len(places), len(legal) - 1)
             positions = setting.source.step(positions.states[places], action, random)
-        assert met == set(wanted)
+        assert visited == set(wanted)
 
 
 def test_bots_without_probabilities_are_informed_of_all_actions():

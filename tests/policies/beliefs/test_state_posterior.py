@@ -59,10 +59,10 @@ def beliefs(tree, opponent, player, keys=None):
     """
     asked = reference.from_openspiel(tree, opponent)
     found, reach, surprises = {}, {}, set()
-    for who, key in keys or tree.infosets:
-        if who != player:
+    for owner, key in keys or tree.infosets:
+        if owner != player:
             continue
-        histories = tree.infosets[who, key]
+        histories = tree.infosets[owner, key]
         for reach_by in (asked, tree.uniform()):
             weights = {
                 tree.nodes[h].path: tree.nodes[h].chance
@@ -91,10 +91,10 @@ def check_all(game, opponent, player, *, every=1, tree=None, **settings):
     keys = list(tree.infosets)[::every]
     expected, reach, surprises = beliefs(tree, opponent, player, keys)
     posterior = StatePosterior(game, player, opponent, **settings)
-    for who, key in keys:
-        if who != player:
+    for owner, key in keys:
+        if owner != player:
             continue
-        path = tree.nodes[tree.infosets[who, key][-1]].path
+        path = tree.nodes[tree.infosets[owner, key][-1]].path
         if len(path) % 3:
             # The belief must catch up with several decisions at once, too.
             posterior.restart()
@@ -193,8 +193,8 @@ def test_beliefs_do_not_use_hidden_information():
             StatePosterior(game, player, opponent, compare="always") for _ in range(2)
         )
         scrambled = 0
-        for (who, _), histories in list(tree.infosets.items())[::4]:
-            if who == player and len(histories) > 1:
+        for (owner, _), histories in list(tree.infosets.items())[::4]:
+            if owner == player and len(histories) > 1:
                 first.update(after(game, *tree.nodes[histories[0]].path))
                 second.update(after(game, *tree.nodes[histories[-1]].path))
                 assert belief(first) == belief(second)
