@@ -23,7 +23,7 @@ needs_cc = pytest.mark.skipif(
 def _rows(
     solver: str, rate: float, nash_conv: float = 1.0, **more: Any
 ) -> list[dict[str, Any]]:
-    """One row for each of three seeds."""
+    """Make one row for each of three seeds."""
     return [
         {
             **FACTS,
@@ -92,8 +92,8 @@ def test_c_reference_equals_spiel_cr() -> None:
 
 
 @needs_cc
-def test_c_reference_equals_spiel_cr_where_noise_breaks_ties() -> None:
-    # Without noise rounding decides here; whether that shows depends on the CPU.
+def test_c_reference_equals_spiel_cr_if_noise_breaks_ties() -> None:
+    # Without noise, rounding would break ties, with effects that depend on the CPU.
     result = c_reference.disagreement(
         spiel_cr.build_tree(string_of("goofspiel5")).sequence_form
     )
@@ -101,19 +101,18 @@ def test_c_reference_equals_spiel_cr_where_noise_breaks_ties() -> None:
 
 
 @needs_cc
-def test_a_wrong_c_reference_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_wrong_c_reference_is_detected(monkeypatch: pytest.MonkeyPatch) -> None:
     form = spiel_cr.build_tree("kuhn_poker").sequence_form
     run = c_reference.CReference.run
     monkeypatch.setattr(c_reference.CReference, "run", lambda self, n: run(self, n - 1))
     assert not c_reference.disagreement(form)["agrees"]
 
 
-def test_all_kinds_of_solvers_on_kuhn_poker() -> None:
+def test_every_kind_of_solver_is_measured_on_kuhn_poker() -> None:
     solvers = ["cfr+", "openspiel-cpp", "cfr+/float32", "no-such", "openspiel-os-mccfr"]
     if c_reference.c_compiler() is not None:
         solvers.append("c")
-    # 50 ms are at least 100 iterations of the slowest, but where other processes have
-    # the processor.
+    # 50 ms suffice for 100 iterations of the slowest solver, except on a busy machine.
     for seconds in (0.05, 0.5, 5.0):
         rows = [cfr.measure("kuhn", 0, solver, seconds) for solver in solvers]
         by_solver = dict(zip(solvers, rows, strict=True))
@@ -125,7 +124,7 @@ def test_all_kinds_of_solvers_on_kuhn_poker() -> None:
         assert row["build_seconds"] >= 0 and row["compile_seconds"] >= 0
         assert row["peak_bytes"] >= row["start_bytes"] > 0
         assert row["iterations"] > 0 and row["seconds"] >= 0.05
-        # Uniform play has 0.92.
+        # NashConv of uniform play is 0.92.
         rough = name == "openspiel-os-mccfr" or row["iterations"] < 100
         assert row["nash_conv"] < (0.8 if rough else 0.05)
     assert by_solver["cfr+/float32"]["dtype"] == "float32"
@@ -140,7 +139,7 @@ def test_all_kinds_of_solvers_on_kuhn_poker() -> None:
 def test_peers_run_the_same_algorithm(solver: str) -> None:
     if solver == "openspiel-jax":
         pytest.importorskip("chex")
-    # CFR+ after 10 iterations, whoever runs it; JaxCFR computes in float32.
+    # All run 10 iterations of CFR+; JaxCFR computes in float32.
     tolerance = 1e-4 if solver == "openspiel-jax" else 1e-9
     expected = spiel_cr.solve("kuhn_poker", "cfr+", 10).average_policy()
     nash_conv = openspiel_evaluator.evaluate(

@@ -1,4 +1,4 @@
-"""The frame of the benchmarks: options, rows, what is measured again, pages."""
+"""The frame of the benchmarks: options, rows, resumption and pages."""
 
 import argparse
 import json
@@ -15,12 +15,12 @@ ALL = [command.find(name) for name in command.NAMES]
 
 
 @pytest.fixture(autouse=True)
-def here(monkeypatch):
+def single_process(monkeypatch):
     stay_in_this_process(monkeypatch)
 
 
 def counting(measured=None, *, failures=lambda rows: ()):
-    """A benchmark that measures nothing; what it is asked for goes into a list."""
+    """Make a benchmark that doubles numbers; `measured` receives its arguments."""
 
     def measure(number, seconds):
         if measured is not None:
@@ -47,7 +47,7 @@ def test_rows_have_the_conditions_and_the_page_has_the_tables(tmp_path):
         assert set(FACTS) <= set(row)
 
 
-def test_a_row_takes_the_place_of_the_one_before(tmp_path):
+def test_new_row_replaces_the_previous_one(tmp_path):
     measured = []
     benchmark = counting(measured)
     run_on_page(benchmark, tmp_path, [])
@@ -60,14 +60,14 @@ def test_a_row_takes_the_place_of_the_one_before(tmp_path):
     assert measured == [1, 2, 2, 3] and same == text and len(again) == 4
 
 
-def test_what_this_program_has_measured_is_left_out(tmp_path, monkeypatch):
+def test_resume_skips_rows_of_the_same_source_and_budget(tmp_path, monkeypatch):
     measured = []
     benchmark = counting(measured)
     command = ["--out", str(tmp_path / "out"), "--resume", "--numbers", "1", "2"]
     benchmark.main(command[:-1])
     benchmark.main(command)
     assert measured == [1, 2]
-    # Another budget, then another program.
+    # Another budget, then another version of the source.
     benchmark.main([*command, "--seconds", "2"])
     assert measured == [1, 2, 1, 2]
     facts = frame.facts()
@@ -76,7 +76,7 @@ def test_what_this_program_has_measured_is_left_out(tmp_path, monkeypatch):
     assert measured == [1, 2, 1, 2, 1, 2]
 
 
-def test_rows_are_on_the_disk_before_the_next_is_measured(tmp_path, monkeypatch):
+def test_each_row_is_written_before_the_next_measurement(tmp_path, monkeypatch):
     out, seen = tmp_path / "out", []
 
     def look(measure, **values):
@@ -89,7 +89,7 @@ def test_rows_are_on_the_disk_before_the_next_is_measured(tmp_path, monkeypatch)
     assert seen == [0, 1]
 
 
-def test_a_table_has_dashes_for_what_is_unknown():
+def test_table_has_dashes_for_missing_values():
     columns = {
         "who": "{name}",
         "count": "{count:,}",
@@ -105,13 +105,13 @@ def test_a_table_has_dashes_for_what_is_unknown():
     ]
 
 
-def test_seeds_have_medians():
+def test_rows_of_several_seeds_become_medians():
     rows = [{"game": "a", "seed": s, "value": v} for s, v in enumerate((5, 1, 3))]
     (line,) = document.over_seeds([*rows], ("game",))
     assert line["value"] == 3 and line["each"] == rows
 
 
-def test_failures_are_told(tmp_path, capsys):
+def test_failures_are_reported(tmp_path, capsys):
     benchmark = counting(failures=lambda rows: [f"row {len(rows)}"])
     assert benchmark.main(["--out", str(tmp_path / "out")]) == 1
     assert "FAILED row 2" in capsys.readouterr().err
@@ -139,13 +139,13 @@ def test_each_benchmark_has_its_page_and_its_plan(benchmark):
         ("cfr", ["--no-measuring", "--out", "no/such/folder"]),
     ],
 )
-def test_bad_options_are_refused(name, options, capsys):
+def test_rejects_invalid_options(name, options, capsys):
     with pytest.raises(SystemExit):
         command.main([name, *options])
     assert "error: " in capsys.readouterr().err
 
 
-def test_a_page_without_marks_is_refused_before_measuring(tmp_path, capsys):
+def test_rejects_a_page_without_marks_before_measuring(tmp_path, capsys):
     page = tmp_path / "page.md"
     page.write_text("no place here\n")
     with pytest.raises(SystemExit):

@@ -1,4 +1,4 @@
-"""The programs measure what they say; on small games here."""
+"""Measurements of the benchmarks, on small games."""
 
 import json
 import sys
@@ -12,7 +12,7 @@ from benchmarks import deep, exploit, lookahead_players, spots
 from benchmarks.games import string_of
 from tests.support.benchmark_pages import run_on_page, stay_in_this_process
 
-# Small enough for seconds: every benchmark that has no test of its own.
+# Options for runs of a few seconds, of benchmarks without separate tests.
 SMALL = {
     "phantom_games": "--games dark_hex(num_rows=2,num_cols=2) --seconds 0.1 "
     "--algorithms pcfr+ os-mccfr(batch=64)",
@@ -68,8 +68,8 @@ def test_networks_run_to_their_budget(algorithm, unit, count):
     assert len(row["curve"]) == 4 and row["nash_conv"] == row["curve"][-1]["nash_conv"]
 
 
-def test_bounds_are_held_against_what_is_exact():
-    """Shares, and what is wrong: above the best response, or not it."""
+def test_lower_bounds_are_compared_with_exact_values():
+    """Lower bounds above the exact value, and different exact values, are wrong."""
     matches, all_ = {"is_exact": False}, {"is_exact": True}
     rows = [
         {"seats": [{"at_least": 0.5, **a}, {"at_least": b, **c}], "at_least": 0.5 + b}
@@ -91,8 +91,8 @@ def test_bounds_are_held_against_what_is_exact():
     assert unknown["result"] == "≥ 2.000"
 
 
-def test_worlds_are_what_the_player_may_think_possible():
-    """Its own information is that of the state; hidden cards are drawn alike."""
+def test_determinisations_are_consistent_with_the_infoset():
+    """The player's information does not change; hidden cards are drawn uniformly."""
     game = spiel_cr.load_game("kuhn_poker")
     state = game.new_initial_state()
     for action in (1, 0, 0):
@@ -104,21 +104,21 @@ def test_worlds_are_what_the_player_may_think_possible():
     assert {world.information_state_string(1) for world in drawn} == {view}
     cards = [world.history()[0] for world in drawn]
     assert set(cards) == {1, 2}
-    # Five standard errors of 400 draws of one in two.
+    # Five standard errors of 400 draws with probability 1/2.
     assert abs(cards.count(1) - 200) < 5 * np.sqrt(100)
-    # The other player's first view reads the same in some games.
+    # In some games, the other player's first information state has the same string.
     first = game.new_initial_state()
     for action in (1, 0):
         first.apply_action(action)
     assert worlds(first, 0).history()[0] == 1
 
 
-def test_names_of_games_are_strings():
+def test_game_names_map_to_game_strings():
     assert string_of("kuhn") == "kuhn_poker" == string_of("kuhn_poker")
 
 
 def test_spots_have_columns_for_both_programs(tmp_path, monkeypatch):
-    """The peer's are empty where its program is missing; goals are the same."""
+    """Both get equal goals, and a missing peer program leaves its columns empty."""
     stay_in_this_process(monkeypatch)
     commands = []
 
@@ -142,7 +142,7 @@ def test_spots_have_columns_for_both_programs(tmp_path, monkeypatch):
     assert "| 0.1 | 25 | 3 | 4 | – | – | – |" in text
 
 
-def test_a_spot_that_fails_is_reported(tmp_path, monkeypatch, capsys):
+def test_failing_spot_is_reported(tmp_path, monkeypatch, capsys):
     stay_in_this_process(monkeypatch)
     monkeypatch.setattr(spots, "_ENTRY", "raise SystemExit('no solver here')")
     assert command.main(["spots", "--spots", "river", "--out", str(tmp_path)]) == 1

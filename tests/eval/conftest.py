@@ -1,4 +1,4 @@
-"""Reports of comparisons have empty pictures here; others take a second each."""
+"""Replace the pictures in reports of comparisons, which take a second each."""
 
 import pytest
 

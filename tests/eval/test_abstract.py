@@ -1,4 +1,4 @@
-"""The command `abstract`: its partitions, and what they lose."""
+"""The command `abstract`: partitions, and the NashConv that they cost."""
 
 import pytest
 
@@ -13,7 +13,7 @@ from tests.support.commands import refused, told
 GAME = "python_leduc_poker(num_ranks=5)"
 
 
-def test_thresholds_are_those_of_the_library(capsys):
+def test_thresholds_give_the_partition_of_the_library(capsys):
     words = ("--thresholds", "0-0.6", "--iterations", 50, "--algorithm", "cfr+")
     found, out, _ = told(capsys, "abstract", "--game", GAME, *words)
     game = public_tree_game(GAME)
@@ -23,14 +23,14 @@ def test_thresholds_are_those_of_the_library(capsys):
         found["buckets"][0][1] < gameshrink.histogram_partition(game).num_classes(0)[1]
     )
     assert found["thresholds"] == [0, 0.6] and "GameShrink with thresholds" in out
-    # Shared regrets in the full game are another path to the same strategy.
+    # Shared regrets in the full game give nearly the same strategy.
     options = spiel_cr.GameOptions(buckets=infoset_buckets(game, partition))
     result = spiel_cr.solve(game, "cfr+", 50, options=options)
     assert found["nash_conv"] == pytest.approx(result.nash_conv(), rel=0.02)
 
 
-def test_the_first_phase_is_that_of_the_library(capsys, tmp_path):
-    """Early rounds with buckets, later play from a file, and unsafe endgames."""
+def test_early_rounds_and_endgames_equal_the_library(capsys, tmp_path):
+    """Early rounds use buckets; a file supplies later rounds; endgames are unsafe."""
     path = str(tmp_path / "blueprint.npz")
     options = spiel_cr.GameOptions("public-tree")
     spiel_cr.solve(GAME, "cfr+", 20, options=options).save(path)
@@ -68,5 +68,5 @@ def test_the_first_phase_is_that_of_the_library(capsys, tmp_path):
         (("--budget", "2-4", "--endgames", "cfrd"), "needs --iterations"),
     ],
 )
-def test_invalid_options(capsys, words, message):
+def test_rejects_invalid_options(capsys, words, message):
     assert message in refused(capsys, "abstract", "--game", GAME, *words)

@@ -1,4 +1,4 @@
-"""No command is silent: each phase has a line on stderr, and stdout stays as it is."""
+"""Commands announce each phase on stderr, and stdout does not change."""
 
 import contextlib
 import json
@@ -14,7 +14,7 @@ from tests.support import commands
 
 LINE = re.compile(r"\[ *[0-9]+\.[0-9] s\] (.*)")
 GAME = ("--game", "kuhn_poker")
-# Commands, and what they announce, in this order.
+# Options of commands, and the phases that they announce, in order.
 PHASES = {
     "info": ((), ["estimating the number of histories of kuhn_poker()"]),
     "solve": (
@@ -95,7 +95,7 @@ PHASES = {
 
 
 def run(capsys, command, words):
-    """Runs a command in this process; its stdout, and what it announced."""
+    """Run a command in this process; return its stdout and its announcements."""
     given = () if "--game" in words or command == "push-fold" else GAME
     commands.run(command, *given, *words)
     out, err = capsys.readouterr()
@@ -123,8 +123,8 @@ def _pattern(text):
 
 
 @pytest.mark.parametrize("command", ["info", "show"])
-def test_stdout_is_that_of_a_silent_command(command, tmp_path, monkeypatch, capsys):
-    """Those two print no times."""
+def test_announcements_do_not_change_stdout(command, tmp_path, monkeypatch, capsys):
+    """`info` and `show` print no times, so their outputs can be compared."""
     monkeypatch.chdir(tmp_path)
     spiel_cr.solve("kuhn_poker", goal=2).save("policy.npz")
     words = ("--policy", "policy.npz", "--json") if command == "show" else ("--json",)
@@ -134,8 +134,8 @@ def test_stdout_is_that_of_a_silent_command(command, tmp_path, monkeypatch, caps
     assert out and said
 
 
-def test_the_first_line_comes_before_slow_imports():
-    """Importing them is what takes a second or two; here it fails."""
+def test_first_announcement_precedes_slow_imports():
+    """Importing JAX and OpenSpiel takes seconds; here the import fails."""
     code = """
         import sys
         sys.modules["spiel_cr.eval.cli.main"] = None

@@ -17,7 +17,7 @@ _GOOFSPIEL = "goofspiel(num_cards=4,imp_info=True,points_order=descending)"
 _GOOFSPIEL_IN_TURNS = f"turn_based_simultaneous_game(game={_GOOFSPIEL})"
 _RIVER = "python_poker_spot(pot=100,stack=100,ranges=AA QQ;KK JJ,bets=allin)"
 # A program without spiel_cr: it writes the policy of one of OpenSpiel's solvers, and
-# prints what OpenSpiel's evaluator says of it.
+# prints its NashConv, which OpenSpiel computes.
 _OTHER_PROGRAM = """
 import csv, sys
 import pyspiel
@@ -70,8 +70,8 @@ print(float(exploitability.nash_conv(game, average)))
         pytest.param("leduc_poker", "cfr+", 30, marks=pytest.mark.slow),
     ],
 )
-def test_files_of_other_programs(game, solver, count, tmp_path, capsys):
-    """NashConv is that of OpenSpiel, in a process that does not import spiel_cr."""
+def test_certifies_csv_files_of_other_programs(game, solver, count, tmp_path, capsys):
+    """NashConv equals that of OpenSpiel in a process that does not import spiel_cr."""
     path = tmp_path / "policy.csv"
     words = [sys.executable, "-c", _OTHER_PROGRAM, game, solver, str(count), path]
     done = subprocess.run(words, capture_output=True, text=True, check=True)
@@ -105,8 +105,8 @@ def test_files_of_other_programs(game, solver, count, tmp_path, capsys):
         ),
     ],
 )
-def test_files_of_solve(game, algorithm, iterations, form, tmp_path, capsys):
-    """Whatever the form of a file is, NashConv is that of OpenSpiel's evaluator."""
+def test_certifies_files_of_solve(game, algorithm, iterations, form, tmp_path, capsys):
+    """NashConv equals that of OpenSpiel's evaluator for every form."""
     path = tmp_path / "policy.npz"
     options = spiel_cr.GameOptions(form)
     spiel_cr.solve(game, algorithm, iterations, options=options).save(path)
@@ -121,7 +121,7 @@ def test_files_of_solve(game, algorithm, iterations, form, tmp_path, capsys):
 
 
 def _copy(game, policy):
-    """A table of OpenSpiel with the probabilities of a policy."""
+    """Copy the probabilities of a policy to a tabular policy of OpenSpiel."""
     table = openspiel_policy.TabularPolicy(game)
     for state, row in zip(table.states, table.action_probability_array, strict=True):
         row[:] = 0
@@ -153,7 +153,7 @@ def _uniform():
         (lambda rows: [(*rows[0][:2], "nan"), *rows[1:]], "probabilities"),
     ],
 )
-def test_invalid_files(rows, message, tmp_path, capsys):
+def test_rejects_invalid_csv_files(rows, message, tmp_path, capsys):
     path = tmp_path / "policy.csv"
     _write(path, _uniform())
     assert spiel_cr.nash_conv("kuhn_poker", str(path)) == pytest.approx(0.9166666667)
@@ -161,7 +161,7 @@ def test_invalid_files(rows, message, tmp_path, capsys):
     assert message in refused(capsys, "certify", path, "--game", "kuhn_poker")
 
 
-def test_files_without_a_game(tmp_path, capsys):
+def test_csv_files_require_a_game_and_a_header(tmp_path, capsys):
     path = tmp_path / "policy.csv"
     _write(path, _uniform())
     assert "add --game" in refused(capsys, "certify", path)

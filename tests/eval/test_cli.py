@@ -40,13 +40,13 @@ KUHN = ("--game", "kuhn_poker")
 
 
 def openspiel_nash_conv(path, game):
-    """NashConv of a saved policy, by OpenSpiel."""
+    """Compute the NashConv of a saved policy with OpenSpiel."""
     table = spiel_cr.load_policy(path, game)
     return exploitability.nash_conv(pyspiel.load_game(game), table)
 
 
 @needs_script
-def test_info_as_a_process():
+def test_info_prints_sizes_as_json_in_a_subprocess():
     words = [SCRIPT, "info", "--game", "leduc_poker", "--json"]
     done = subprocess.run(words, capture_output=True, text=True, timeout=60)
     assert done.returncode == 0, done.stderr
@@ -54,7 +54,7 @@ def test_info_as_a_process():
     found = json.loads(lines[-1])
     assert 9457 * 40 < found.pop("bytes") < 9457 * 400
     assert found == LEDUC_SIZES
-    assert "9,457" in done.stdout  # and for people
+    assert "9,457" in done.stdout  # In the text for people.
 
 
 def test_version(capsys):
@@ -66,7 +66,7 @@ def test_version(capsys):
 
 
 @pytest.mark.parametrize("algorithm", ("cfr+", "dcfr(alpha=1.5,beta=0,gamma=2)", "lp"))
-def test_solve_reports_what_openspiel_finds(capsys, tmp_path, algorithm):
+def test_solve_reports_the_nash_conv_of_openspiel(capsys, tmp_path, algorithm):
     path = tmp_path / "policy.npz"
     words = ("--algorithm", algorithm, "--iterations", 200, "--save", path)
     found = report(capsys, "solve", *KUHN, *words)
@@ -86,7 +86,7 @@ def test_solve_reports_what_openspiel_finds(capsys, tmp_path, algorithm):
 
 
 @pytest.mark.parametrize("command", ("solve", "resolve"))
-def test_both_judges_agree(capsys, command):
+def test_both_evaluators_agree(capsys, command):
     words = (command, *KUHN, "--iterations", 20, "--evaluator")
     theirs, ours = (report(capsys, *words, by) for by in ("openspiel", "spiel_cr"))
     assert (theirs["evaluator"], ours["evaluator"]) == ("openspiel", "spiel_cr")
@@ -99,7 +99,7 @@ def test_both_judges_agree(capsys, command):
     assert "value_bounds" not in theirs
 
 
-def test_large_games_are_not_given_to_openspiel(capsys, monkeypatch):
+def test_large_games_are_not_evaluated_by_openspiel(capsys, monkeypatch):
     words = ("solve", *KUHN, "--iterations", 10)
     assert report(capsys, *words)["evaluator"] == "openspiel"
     monkeypatch.setattr(openspiel_evaluator, "MOST_HISTORIES", 57)
@@ -109,7 +109,7 @@ def test_large_games_are_not_given_to_openspiel(capsys, monkeypatch):
     )
 
 
-def test_curve(capsys):
+def test_curve_has_a_point_per_evaluation(capsys):
     words = ("--iterations", 100, "--eval-every", 25)
     found = report(capsys, "solve", *KUHN, *words)
     points = found["curve"]
@@ -121,19 +121,19 @@ def test_curve(capsys):
 
 
 @needs_matplotlib
-def test_plot(tmp_path):
+def test_plot_option_writes_a_png_file(tmp_path):
     path = tmp_path / "curve.png"
     run("solve", *KUHN, "--iterations", 60, "--eval-every", 20, "--plot", path)
     assert path.read_bytes().startswith(b"\x89PNG")
 
 
-def test_checkpoint_is_continued(capsys, tmp_path):
+def test_solve_resumes_from_a_checkpoint(capsys, tmp_path):
     path = tmp_path / "state.npz"
     words = ("solve", *KUHN, "--checkpoint", path, "--iterations")
     run(*words, 100)
     assert path.exists()
     continued = report(capsys, *words, 200)
-    # The trials of 100 and of 200 iterations choose alike.
+    # `auto` chooses the same algorithm for 100 and for 200 iterations.
     straight = report(capsys, "solve", *KUHN, "--iterations", 200)
     assert continued["nash_conv"] == pytest.approx(straight["nash_conv"], abs=1e-12)
 
@@ -148,7 +148,7 @@ def test_progress_goes_to_stderr(capsys, tmp_path):
         assert "\r" not in out and "it/s" not in out and err
 
 
-def test_resolve(capsys, tmp_path):
+def test_resolve_reports_the_nash_conv_of_the_saved_policy(capsys, tmp_path):
     path = tmp_path / "policy.npz"
     words = ("--iterations", 100, "--save", path)
     found = report(capsys, "resolve", *KUHN, *words)
@@ -159,7 +159,7 @@ def test_resolve(capsys, tmp_path):
     assert found["nash_conv"] == pytest.approx(expected, abs=1e-12)
 
 
-def test_resolve_in_the_form_of_signals(capsys, tmp_path):
+def test_resolve_in_public_tree_form_equals_the_game_tree(capsys, tmp_path):
     path = tmp_path / "policy.npz"
     game = "python_poker_spot(pot=100,stack=100,ranges=AA QQ;KK JJ,bets=allin)"
     words = ("--game", game, "--iterations", 20, "--algorithm", "cfr+")
@@ -171,8 +171,8 @@ def test_resolve_in_the_form_of_signals(capsys, tmp_path):
     assert found["nash_conv"] == pytest.approx(expected, abs=1e-12)
 
 
-def test_resolve_beside_baselines(capsys):
-    # The largest seed, which C++ has no room for without its sign.
+def test_resolve_compares_with_baselines(capsys):
+    # The largest seed, which does not fit in a signed 32-bit integer of C++.
     words = ("--baselines", "--seed", 2**32 - 1, "--json")
     run("resolve", *KUHN, "--iterations", 50, *words)
     lines = capsys.readouterr().out.splitlines()
@@ -184,7 +184,7 @@ def test_resolve_beside_baselines(capsys):
         (line,) = [text for text in lines[:-1] if text.startswith(row["name"])]
         assert f"{row['nash_conv']:.2e}" in line
     assert rows[0]["iterations"] == 50
-    # The same algorithm in the same seconds, its compiling apart.
+    # The same algorithm for the same time; compilation is reported separately.
     assert rows[1]["name"] == "spiel_cr cfr+"
     assert rows[1]["compile_seconds"] > 0 == rows[0]["compile_seconds"]
     assert rows[-1]["name"] == "uniform"
@@ -192,22 +192,22 @@ def test_resolve_beside_baselines(capsys):
     assert any(text.startswith("spiel_cr resolve") for text in lines)
 
 
-def test_message_for_an_unknown_algorithm_lists_lp_too(capsys):
+def test_unknown_algorithm_error_lists_cfr_and_lp(capsys):
     message = refused(capsys, "solve", *KUHN, "--algorithm", "sarsa").split()
     assert {"cfr,", "cfr+,"} <= set(message)
     assert any(word.strip(",;'") == "lp" for word in message)
 
 
 @pytest.mark.skipif(sys.version_info >= (3, 13), reason="argparse wraps otherwise")
-def test_help_pages_are_those_of_the_parsers(monkeypatch):
-    """Else: `make help-pages`."""
+def test_stored_help_pages_match_the_parsers(monkeypatch):
+    """If this test fails, run `make help-pages`."""
     monkeypatch.setenv("COLUMNS", str(help_pages.HELP_COLUMNS))
     pages = main.make_help_pages()
     assert json.loads(help_pages.HELP_PAGES.read_text("utf-8")) == pages
     assert {"", "solve", "resolve"} <= set(pages)
 
 
-def test_help_is_read_from_a_file_where_it_fits(monkeypatch):
+def test_help_is_read_from_the_file_if_the_width_matches(monkeypatch):
     monkeypatch.setenv("COLUMNS", "80")
     assert help_pages.help_page(["--help"]).startswith("usage: spiel-cr [-h]")
     assert help_pages.help_page(["solve", "-h"]).startswith(
@@ -220,7 +220,7 @@ def test_help_is_read_from_a_file_where_it_fits(monkeypatch):
     assert help_pages.help_page(["--help"]) is None
 
 
-def test_help_imports_nothing_heavy():
+def test_help_does_not_import_jax_numpy_or_pyspiel():
     code = (
         "import sys\nfrom spiel_cr.eval.common import help_pages\n"
         "help_pages.help_page(['solve', '--help'])\n"
@@ -232,7 +232,7 @@ def test_help_imports_nothing_heavy():
     assert done.stdout == "set()\n", done.stderr
 
 
-def test_solving_a_spot_imports_neither_players_nor_slow_parts_of_scipy():
+def test_spot_parser_does_not_import_players_or_scipy_sparse():
     code = (
         "import sys\nfrom spiel_cr.eval.cli import main\nmain.make_parser(['spot'])\n"
         "slow = ('spiel_cr.players', 'spiel_cr.resolving', 'scipy.sparse.linalg')\n"
@@ -244,7 +244,7 @@ def test_solving_a_spot_imports_neither_players_nor_slow_parts_of_scipy():
     assert done.stdout == "[]\n", done.stderr
 
 
-def test_one_is_no_plural(capsys):
+def test_output_uses_the_singular_for_one(capsys):
     run("resolve", *KUHN, "--iterations", 1)
     run("solve", *KUHN, "--algorithm", "cfr", "--iterations", 1)
     out = capsys.readouterr().out
@@ -252,8 +252,8 @@ def test_one_is_no_plural(capsys):
     assert not re.search(r"\b1 \w+s\b", out)
 
 
-def test_extreme_equilibria_are_named(capsys):
-    """`lp` never bluffs as player 0: bets of the jack and the king are as good."""
+def test_lp_notes_unplayed_actions_that_are_as_good(capsys):
+    """As player 0, `lp` never bets; betting the jack or the king is as good."""
     run("solve", *KUHN, "--algorithm", "lp")
     assert "note        2 unplayed actions are as good" in capsys.readouterr().out
     for words in (
@@ -265,7 +265,7 @@ def test_extreme_equilibria_are_named(capsys):
         assert "unplayed" not in capsys.readouterr().out
 
 
-def test_help_gives_each_default_once():
+def test_help_states_each_default_once():
     texts = {
         name: parser.format_help()
         for action in main.make_parser()._actions
@@ -279,10 +279,8 @@ def test_help_gives_each_default_once():
         ), name
 
 
-def test_linear_programs_have_no_rate_no_bar_and_no_negative_nash_conv(
-    capsys, monkeypatch
-):
-    """Of 1000 iterations that nobody asked for, 17 were 2 % at the end."""
+def test_lp_output_has_no_rate_no_bar_and_no_negative_nash_conv(capsys, monkeypatch):
+    """A linear program runs no given number of iterations, so a bar would mislead."""
     verdict = Evaluation(-2.776e-17, evaluator="openspiel", game_value=0.0)
     monkeypatch.setattr(
         openspiel_evaluator, "evaluate_result", lambda *_, **__: verdict
@@ -294,19 +292,19 @@ def test_linear_programs_have_no_rate_no_bar_and_no_negative_nash_conv(
     assert "iterations/s" in told(capsys, "solve", *KUHN, "--algorithm", "cfr")[1]
 
 
-def test_plots_of_spots_are_of_nash_conv():
+def test_spot_help_describes_what_plot_draws():
     said = " ".join(main.make_help_pages()["spot"].split())
     wanted = "--plot PATH draw the curve of NashConv (with locks, if there are any) as"
     assert wanted in said
     assert "hands: --save FILE, then spiel-cr show --plot" in said
 
 
-def test_several_algorithms_are_for_compare(capsys):
+def test_solve_rejects_several_algorithms_and_names_compare(capsys):
     message = refused(capsys, "solve", *KUHN, "--algorithm", "cfr+;dcfr")
     assert message.endswith("name(parameter=value,...); several: spiel-cr compare")
 
 
-def test_algorithms_are_listed_with_their_settings(capsys):
+def test_algorithms_command_lists_names_and_settings(capsys):
     found, out, _ = told(capsys, "algorithms")
     rows = {row["name"]: row for row in found["algorithms"]}
     assert set(rows) == set(algorithms.ALGORITHMS)

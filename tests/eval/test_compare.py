@@ -1,4 +1,4 @@
-"""Comparing: the judge, every bundled adapter, budgets, names, the command."""
+"""Comparisons: the evaluator, bundled adapters, budgets, names, and the command."""
 
 import importlib.util
 import json
@@ -26,7 +26,7 @@ from tests.support.commands import refused, report, run, told
 from tests.support.strategies import random_behaviours
 
 KUHN = "kuhn_poker"
-# Deep networks take half a minute; they are run by hand and where the extra is there.
+# Deep networks take half a minute and need an extra, so they are in slow tests.
 QUICK = [name for name, entry in registry.BUNDLED.items() if not entry.modules]
 
 
@@ -35,8 +35,8 @@ def kuhn():
     return GameInstance(KUHN)
 
 
-def test_what_entries_need_is_in_the_extra_that_they_name():
-    """By the project's own list; the names of packages are not those of modules."""
+def test_extras_list_the_modules_that_entries_need():
+    """Modules are compared with the packages in `pyproject.toml`."""
     project = pathlib.Path(__file__).parents[2] / "pyproject.toml"
     extras = tomllib.loads(project.read_text())["project"]["optional-dependencies"]
     packages = {
@@ -48,7 +48,7 @@ def test_what_entries_need_is_in_the_extra_that_they_name():
     for entry in needy:
         for module in entry.modules:
             assert module in packages[entry.extra], (entry.name, module)
-    # Of OpenSpiel's file that the adapter imports.
+    # Imports of the OpenSpiel module that the adapter uses.
     spec = importlib.util.find_spec("open_spiel.python.jax.deep_cfr")
     text = pathlib.Path(spec.origin).read_text()
     found = set(re.findall(r"^import (chex|flax|optax|etils|orbax)", text, re.M))
@@ -62,7 +62,7 @@ def measure_run(algorithm, iterations, seed=0, game=KUHN):
 
 
 @pytest.mark.parametrize("name", ["kuhn", "goofspiel3_simultaneous", "rps5"])
-def test_the_judge_agrees_with_openspiels_python_tools(name):
+def test_evaluator_agrees_with_openspiels_python_tools(name):
     instance = GameInstance(games.BY_NAME[name].string)
     referee = measure.ExactEvaluator(instance)
     strategy = random_behaviours(instance.tree, 3)
@@ -75,14 +75,14 @@ def test_the_judge_agrees_with_openspiels_python_tools(name):
     assert referee.curve_point(strategy) == pytest.approx(slow.nash_conv, abs=1e-9)
 
 
-def test_no_strategy_is_refused(kuhn):
+def test_evaluator_rejects_an_invalid_strategy(kuhn):
     first, second = random_behaviours(kuhn.tree, 0)
     first[1] += 0.1
     with pytest.raises(ValueError, match="player 0 has the probabilities"):
         measure.ExactEvaluator(kuhn).final((first, second))
 
 
-def test_judges_that_disagree_are_an_error(kuhn, monkeypatch):
+def test_raises_if_evaluators_disagree(kuhn, monkeypatch):
     monkeypatch.setattr(
         measure.ExactEvaluator, "_by_spiel_cr", lambda self, s: (1.0, 0.0)
     )
@@ -91,8 +91,8 @@ def test_judges_that_disagree_are_an_error(kuhn, monkeypatch):
 
 
 @pytest.mark.parametrize("name", QUICK)
-def test_every_bundled_adapter(name):
-    """Runs, and does better than uniform where it is a solver."""
+def test_bundled_adapter_runs_and_beats_uniform(name):
+    """Only solvers must beat uniform; search and sampled play need not."""
     entry = registry.find(name)
     record = measure_run(name, 40)
     assert record["iterations"] == 40
@@ -104,8 +104,8 @@ def test_every_bundled_adapter(name):
     assert entry.how and not entry.is_spiel_cr
 
 
-def test_same_algorithms_are_the_same_in_every_language():
-    """CFR and CFR+ of OpenSpiel in C++ and Python, and ours, iterate by iterate."""
+def test_cfr_iterates_are_equal_in_every_implementation():
+    """CFR and CFR+ of OpenSpiel (C++, Python) and spiel_cr have the same iterates."""
     for names in (
         ("openspiel-cfr", "openspiel-cfr-python", "cfr"),
         ("openspiel-cfr+", "openspiel-cfr+-python", "cfr+"),
@@ -117,7 +117,7 @@ def test_same_algorithms_are_the_same_in_every_language():
         np.testing.assert_allclose(values, values[:1].repeat(3, axis=0), atol=1e-9)
 
 
-def test_an_adapter_gives_what_openspiel_gives(kuhn):
+def test_adapter_has_the_nash_conv_of_openspiels_solver(kuhn):
     solver = pyspiel.CFRPlusSolver(kuhn.game)
     for _ in range(30):
         solver.evaluate_and_update_policy()
@@ -137,8 +137,8 @@ def test_adapters_of_a_python_game_are_better_than_uniform():
 
 
 @pytest.mark.slow
-def test_the_jax_adapter_starts_afresh_after_compiling():
-    """In single precision the same as in C++; warming up leaves no trace."""
+def test_jax_adapter_is_reset_after_compilation():
+    """Its curve equals that of C++ in single precision; warming up leaves no state."""
     pytest.importorskip("chex")
     curves = [
         np.array(measure_run(name, 20)["curve"])[:, 2]
@@ -148,7 +148,7 @@ def test_the_jax_adapter_starts_afresh_after_compiling():
 
 
 @pytest.mark.slow
-def test_the_deep_adapter():
+def test_deep_adapter_runs():
     name = "openspiel-deep-cfr"
     entry = registry.find(name)
     if registry.missing_reason(entry):
@@ -159,14 +159,14 @@ def test_the_deep_adapter():
     assert record["compile_seconds"] > 0
 
 
-def programs_of(adapter):
-    """How many programs its solver has compiled."""
+def num_compiled_functions(adapter):
+    """Return the number of functions that the adapter's solver has compiled."""
     values = vars(adapter._step.__self__).values()
     return sum(v._cache_size() for v in values if hasattr(v, "_cache_size"))
 
 
-def numbers_of(adapter):
-    """All weights, keys and counters of its solver."""
+def solver_state(adapter):
+    """Return all weights, keys and counters of the adapter's solver."""
     nnx = pytest.importorskip("flax.nnx")
     found = []
     for name, value in sorted(vars(adapter._step.__self__).items()):
@@ -183,8 +183,8 @@ def numbers_of(adapter):
 
 
 @pytest.mark.slow
-def test_the_deep_adapter_starts_afresh_after_compiling(kuhn, monkeypatch):
-    """As a solver that was not warmed up; and nothing more is compiled."""
+def test_deep_adapter_is_reset_after_compilation(kuhn, monkeypatch):
+    """It equals a solver that was not warmed up, and compiles nothing more."""
     entry = registry.find("openspiel-deep-cfr")
     if registry.missing_reason(entry):
         pytest.skip(registry.missing_reason(entry))
@@ -192,19 +192,19 @@ def test_the_deep_adapter_starts_afresh_after_compiling(kuhn, monkeypatch):
     with monkeypatch.context() as patch:
         patch.setattr(protocol, "seconds_of_compiling", lambda work: 0.0)
         cold = entry.make(kuhn, 3)
-    one, two = numbers_of(warm), numbers_of(cold)
+    one, two = solver_state(warm), solver_state(cold)
     assert len(one) == len(two) > 20
     assert all((x == y).all() for x, y in zip(one, two, strict=True))
-    compiled = programs_of(warm)
+    compiled = num_compiled_functions(warm)
     warm.run(2)
-    assert programs_of(warm) == compiled > 0
+    assert num_compiled_functions(warm) == compiled > 0
     cold.run(2)
     for one, two in zip(warm.strategy(), cold.strategy(), strict=True):
         np.testing.assert_allclose(one, two, atol=1e-6)
 
 
 @pytest.mark.slow
-def test_the_bundled_linear_program():
+def test_linear_program_of_openspiel_is_exact():
     pytest.importorskip("cvxpy")
     pytest.importorskip("ecos")
     record = measure_run("openspiel-lp", 1)
@@ -213,7 +213,7 @@ def test_the_bundled_linear_program():
 
 
 @pytest.mark.parametrize("name", ["openspiel-os-mccfr", "openspiel-es-mccfr-python"])
-def test_seeds_decide_and_leave_numpys_generator_alone(name):
+def test_seed_determines_runs_and_numpys_generator_is_unchanged(name):
     np.random.seed(5)
     before = np.random.get_state()[1].copy()
     first, again, other = (measure_run(name, 30, seed) for seed in (1, 1, 2))
@@ -222,7 +222,7 @@ def test_seeds_decide_and_leave_numpys_generator_alone(name):
     assert first["game_value"] != other["game_value"]
 
 
-def test_search_is_asked_at_every_infoset_of_any_game():
+def test_search_is_queried_at_every_infoset():
     game = games.BY_NAME["rps5"].string
     record = measure_run("openspiel-ismcts-python", 8, game=game)
     assert record["note"] == "queried at 2 infosets"
@@ -231,8 +231,8 @@ def test_search_is_asked_at_every_infoset_of_any_game():
     assert fast["error"] is None and fast["nash_conv"] is None
 
 
-def test_words_tell_what_a_sample_follows():
-    """External sampling follows all of the updating player's actions."""
+def test_descriptions_state_what_a_sample_follows():
+    """External sampling follows all actions of the updating player."""
     for name in ("es-mccfr", "openspiel-es-mccfr", "openspiel-es-mccfr-python"):
         assert "all actions of the player" in registry.find(name).how
         assert "trajector" not in registry.find(name).how
@@ -241,7 +241,7 @@ def test_words_tell_what_a_sample_follows():
     assert "some actions of the player" in registry.find("as-mccfr").how
 
 
-def test_every_algorithm_of_solve_is_compared_or_says_why_not():
+def test_every_algorithm_of_solve_is_found_except_pcs():
     for name in algorithms.ALGORITHMS:
         if name == "pcs":
             with pytest.raises(ValueError, match="'pcs' needs hands in buckets"):
@@ -250,8 +250,8 @@ def test_every_algorithm_of_solve_is_compared_or_says_why_not():
             assert registry.find(name).name == name
 
 
-def test_public_sampling_is_evaluated_on_the_tree():
-    """The same iterates as those of `solve`, whose NashConv is that of the form."""
+def test_public_sampling_equals_solve_and_is_evaluated_on_the_tree():
+    """`solve` computes NashConv in public-tree form."""
     game = "python_leduc_poker(num_ranks=2,max_raises=1)"
     record = measure_run("public-es", 5, game=game)
     solved = solve(game, "public-es", 5)
@@ -262,14 +262,14 @@ def test_public_sampling_is_evaluated_on_the_tree():
     assert "does not declare private states" in other["missing"]
 
 
-def test_auto_keeps_a_budget_of_seconds_by_itself():
+def test_auto_with_a_time_budget_uses_a_linear_program():
     """A linear program solves Kuhn poker, as in `solve --seconds 5`."""
     record = measure.measurer()(measure.Run("kuhn_poker", "auto", 0, 5.0, None))
     assert record["note"].startswith("lp: ") and record["nash_conv"] < 1e-9
     assert len(record["curve"]) == 7
 
 
-def test_groups():
+def test_groups_expand_to_known_algorithms():
     every = registry.expand("default")
     assert set(registry.BUNDLED) <= set(every)
     assert registry.expand("bundled;default;cfr+")[0] == "openspiel-cfr"
@@ -277,7 +277,7 @@ def test_groups():
     assert all(registry.find(name).name == name for name in every)
 
 
-def test_the_command(tmp_path, capsys):
+def test_compare_command_reports_results_and_unwritable_pages(tmp_path, capsys):
     words = ["compare", "--game", KUHN, "--algorithms", "lp;openspiel-cfr;uniform"]
     words += ["--iterations", "20", "--workers", "0", "--out", tmp_path, "--json"]
     found, shown, _ = told(capsys, *words)
@@ -310,7 +310,9 @@ def test_the_command(tmp_path, capsys):
         (["kuhn_poker(players=2)", KUHN], "kuhn_poker-players=2+kuhn_poker"),
     ],
 )
-def test_results_have_a_folder_by_default(tmp_path, monkeypatch, capsys, given, folder):
+def test_default_folder_is_named_after_the_games(
+    tmp_path, monkeypatch, capsys, given, folder
+):
     monkeypatch.chdir(tmp_path)
     words = [word for game in given for word in ("--game", game)]
     words += ["--algorithms", "uniform", "--iterations", "1", "--workers", "0"]
@@ -319,7 +321,7 @@ def test_results_have_a_folder_by_default(tmp_path, monkeypatch, capsys, given, 
     assert (tmp_path / found["report"]).exists()
 
 
-def test_long_names_of_folders_are_cut_and_differ():
+def test_long_folder_names_are_shortened_and_distinct():
     first, second = (
         cli_compare._folder([KUHN] * 30 + [last]) for last in ("a", "../b /")
     )
@@ -348,7 +350,7 @@ def test_figures_and_tables_contain_the_algorithms_of_a_call(
     assert "neither blinds nor an ante" in refused(capsys, *line.split())
 
 
-def test_there_is_no_other_judge():
+def test_rejects_unknown_evaluators():
     result = solve(KUHN, "cfr+", 2)
     with pytest.raises(ValueError, match="evaluator='nonsense' must be one of auto"):
         openspiel_evaluator.evaluate_result(result, "nonsense")

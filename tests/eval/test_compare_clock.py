@@ -1,4 +1,4 @@
-"""Comparing: budgets, and what counts as work."""
+"""Comparisons: budgets, and the time that counts as work."""
 
 import time
 
@@ -21,7 +21,7 @@ def measure_run(algorithm, iterations):
 
 
 class Metronome:
-    """Takes a second an iteration by a clock of its own."""
+    """A solver whose simulated clock advances by `tick` per iteration."""
 
     compile_seconds, note, iterations = 0.0, "", None
 
@@ -36,13 +36,13 @@ class Metronome:
         return None
 
 
-class Judge:
+class ConstantEvaluator:
     def curve_point(self, strategy):
         return 1.0
 
 
 class Busy:
-    """Uses the processor, and says that a second counts."""
+    """A solver that uses CPU time and reports one second per call."""
 
     compile_seconds, note, iterations = 0.0, "", None
 
@@ -60,16 +60,16 @@ class Busy:
         return None
 
 
-class SlowJudge:
+class SlowEvaluator:
     def curve_point(self, strategy):
         return Busy().run(5)
 
 
 @pytest.mark.parametrize("way", ["iterates", "restarts"])
-def test_processor_time_is_that_of_the_work(way):
-    """Without the judge's, and of the last run only where each starts afresh."""
+def test_cpu_time_excludes_evaluation_and_restarted_runs(way):
+    """If each run restarts, only the last one counts."""
     entry = registry.find("cfr")._replace(mode=way)
-    points = measure._follow(entry, Busy(), Budget(None, 5), SlowJudge())
+    points = measure._follow(entry, Busy(), Budget(None, 5), SlowEvaluator())
     assert [point.iterations for point in points] == [1, 2, 5]
     assert 0.02 * 5 <= points[-1].spent.cpu_seconds < 0.02 * 7
 
@@ -77,27 +77,27 @@ def test_processor_time_is_that_of_the_work(way):
 def follow(way, budget, tick=1.0, least=1):
     entry = registry.find("cfr")._replace(mode=way, least=least)
     metronome = Metronome(tick)
-    points = measure._follow(entry, metronome, budget, Judge())
+    points = measure._follow(entry, metronome, budget, ConstantEvaluator())
     return metronome, points, points[-1].spent.seconds
 
 
-def test_iterations_are_kept_exactly():
+def test_iteration_budget_is_used_exactly():
     metronome, points, _ = follow("iterates", Budget(None, 300), tick=1e-4)
     assert sum(metronome.calls) == 300
     assert [p.iterations for p in points] == [1, 2, 5, 10, 20, 50, 100, 200, 300]
 
 
-def test_seconds_are_kept():
+def test_time_budget_is_used():
     metronome, points, seconds = follow("iterates", Budget(10.0, None), tick=1e-3)
     assert seconds == pytest.approx(10.0, rel=1e-3)
     shares = [round(point.spent.seconds, 1) for point in points]
     assert shares == [0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0]
-    # One slow iteration is done all the same, and looked at once.
+    # At least one iteration is done, however slow, and it is evaluated once.
     metronome, points, seconds = follow("iterates", Budget(10.0, None), tick=60.0)
     assert metronome.calls == [1] and len({p.iterations for p in points}) == 1
 
 
-def test_runs_from_the_beginning_fill_the_budget():
+def test_restarted_runs_fill_the_budget():
     metronome, points, seconds = follow(
         "restarts", Budget(10.0, None), tick=1e-3, least=8
     )
@@ -108,9 +108,7 @@ def test_runs_from_the_beginning_fill_the_budget():
     assert [p.iterations for p in points] == [10, 20, 30]
 
 
-def test_all_work_of_ours_counts(monkeypatch):
-    """Building games too."""
-
+def test_seconds_include_building_the_game(monkeypatch):
     def timed(tree, *arguments, **options):
         uniform = tuple(uniform_behaviour(i.decisions) for i in tree.infosets)
         return spiel_cr.Result(
@@ -133,7 +131,7 @@ def test_all_work_of_ours_counts(monkeypatch):
     assert record["iterations"] == 3
 
 
-def test_players_that_solve_beforehand_play_the_solution():
+def test_solved_players_play_the_solution():
     solved, plain = (
         measure_run("solved(solver=cfr+,iterations=20)", 1),
         measure_run("cfr+", 20),
@@ -143,7 +141,7 @@ def test_players_that_solve_beforehand_play_the_solution():
     assert not registry.find("solved(solver=cfr+)").samples
 
 
-def test_policies_from_files_took_no_time_here(tmp_path):
+def test_policies_from_files_count_no_seconds(tmp_path):
     file = tmp_path / "kuhn.npz"
     spiel_cr.solve(KUHN, "cfr+", 20).save(file)
     record = measure_run(f"policy(path={file})", 1)

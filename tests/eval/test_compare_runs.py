@@ -1,4 +1,4 @@
-"""Comparing: runs that survive failures, kills and crashes; workers and Ray."""
+"""Runs of `compare`: failures, resumption, rejected folders, and workers."""
 
 import json
 import math
@@ -36,7 +36,7 @@ class Broken:
 IN_PROCESS = comparisons.CompareConfig(executor=Executor())
 
 
-def go(out, algorithms=NO_JAX, iterations=10, workers=0, **options):
+def run_compare(out, algorithms=NO_JAX, iterations=10, workers=0, **options):
     return comparisons.compare(
         [KUHN],
         registry.expand(algorithms),
@@ -47,51 +47,53 @@ def go(out, algorithms=NO_JAX, iterations=10, workers=0, **options):
 
 
 def lines(out):
-    """What is on the disk; half a line, just being written, is not."""
+    """Return the records on disk, without an incomplete last line."""
     text = (out / RESULTS).read_text("utf-8")
     whole = text[: text.rfind("\n") + 1]
     return [json.loads(line) for line in whole.splitlines()]
 
 
-def test_a_failing_run_is_recorded_and_the_others_go_on(tmp_path, monkeypatch):
+def test_failing_run_is_recorded_and_the_others_continue(tmp_path, monkeypatch):
     broken = registry.find("openspiel-cfr")._replace(make=Broken)
     monkeypatch.setitem(registry.BUNDLED, "openspiel-cfr", broken)
-    result = go(tmp_path, "openspiel-cfr;openspiel-cfr+")
+    result = run_compare(tmp_path, "openspiel-cfr;openspiel-cfr+")
     first, second = result.records
     assert first["error"] == "RuntimeError: lost its way"
     assert first["nash_conv"] is None
     assert second["error"] is None and second["nash_conv"] > 0
     assert "lost its way" in (tmp_path / "report.md").read_text("utf-8")
-    # It counts as finished, unless asked otherwise.
+    # A failed run counts as finished unless `retry` is set.
     monkeypatch.undo()
-    assert go(tmp_path, "openspiel-cfr").records[0]["error"]
+    assert run_compare(tmp_path, "openspiel-cfr").records[0]["error"]
     assert len(lines(tmp_path)) == 2
-    assert go(tmp_path, "openspiel-cfr", retry=True).records[0]["error"] is None
+    assert (
+        run_compare(tmp_path, "openspiel-cfr", retry=True).records[0]["error"] is None
+    )
 
 
-def test_missing_ones_are_named_and_tried_again(tmp_path, monkeypatch):
+def test_missing_dependency_is_reported_and_retried(tmp_path, monkeypatch):
     absent = registry.find("openspiel-cfr")._replace(modules=("nowhere",), extra="deep")
     monkeypatch.setitem(registry.BUNDLED, "openspiel-cfr", absent)
     for _ in range(2):
-        (record,) = go(tmp_path, "openspiel-cfr").records
+        (record,) = run_compare(tmp_path, "openspiel-cfr").records
         assert record["missing"] == (
             "needs nowhere, not installed: pip install 'spiel_cr[deep]'"
         )
     assert len(lines(tmp_path)) == 1
     monkeypatch.undo()
-    (record,) = go(tmp_path, "openspiel-cfr").records
+    (record,) = run_compare(tmp_path, "openspiel-cfr").records
     assert "missing" not in record and record["nash_conv"] > 0
 
 
-def test_finished_runs_are_kept_and_not_run_again(tmp_path, monkeypatch):
-    go(tmp_path, "openspiel-cfr;openspiel-os-mccfr", seeds=2)
+def test_finished_runs_are_kept_and_not_repeated(tmp_path, monkeypatch):
+    run_compare(tmp_path, "openspiel-cfr;openspiel-os-mccfr", seeds=2)
     old = lines(tmp_path)
     assert [(r["algorithm"], r["seed"]) for r in old] == [
         ("openspiel-cfr", 0),
         ("openspiel-os-mccfr", 0),
         ("openspiel-os-mccfr", 1),
     ]
-    # Half a line, as a kill leaves it: its run was not finished.
+    # An incomplete line, as after a kill, does not count as a finished run.
     file = tmp_path / RESULTS
     content = file.read_bytes()
     file.write_bytes(content[: content.rstrip().rfind(b"\n") + 40])
@@ -100,24 +102,26 @@ def test_finished_runs_are_kept_and_not_run_again(tmp_path, monkeypatch):
     monkeypatch.setattr(
         measure, "measure_run", lambda games, c: ran.append(c.key) or do(games, c)
     )
-    result = go(tmp_path, "openspiel-os-mccfr;openspiel-cfr+", seeds=2)
+    result = run_compare(tmp_path, "openspiel-os-mccfr;openspiel-cfr+", seeds=2)
     assert ran == [(KUHN, "openspiel-cfr+", 0), (KUHN, "openspiel-os-mccfr", 1)]
     assert [r["nash_conv"] for r in lines(tmp_path)[:2]] == [
         r["nash_conv"] for r in old[:2]
     ]
-    # The report is on all that the folder has.
+    # The report covers all records of the folder.
     assert len(result.records) == 4
     assert result.settings["algorithms"][0] == "openspiel-cfr"
 
 
-def test_a_folder_that_grew_has_the_conditions_of_each_run(tmp_path, monkeypatch):
+def test_report_lists_the_conditions_of_each_run(tmp_path, monkeypatch):
     work = Executor.map
     here = lambda executor, *a, **b: work(Executor(), *a, **b)  # noqa: E731
     monkeypatch.setattr(Executor, "map", here)
-    go(tmp_path, "openspiel-cfr;lp", workers=2)
+    run_compare(tmp_path, "openspiel-cfr;lp", workers=2)
     monkeypatch.setattr(conditions, "source", lambda: "f00")
     monkeypatch.setattr(conditions, "optional_versions", lambda: {"flax": "9.8"})
-    first, _, last = go(tmp_path, "openspiel-cfr;lp;uniform", workers=0).records
+    first, _, last = run_compare(
+        tmp_path, "openspiel-cfr;lp;uniform", workers=0
+    ).records
     assert (first["workers"], last["workers"]) == (2, 0)
     assert first["source"] != last["source"] == "f00"
     assert len(first["source"]) == 12
@@ -129,7 +133,7 @@ def test_a_folder_that_grew_has_the_conditions_of_each_run(tmp_path, monkeypatch
     assert f"flax: {flax} (2 runs), 9.8 (1 run)" in text
 
 
-def test_nothing_runs_twice_under_two_names(tmp_path, monkeypatch):
+def test_equal_games_and_algorithms_run_only_once(tmp_path, monkeypatch):
     ran = []
     do = measure.measure_run
     monkeypatch.setattr(
@@ -145,7 +149,7 @@ def test_nothing_runs_twice_under_two_names(tmp_path, monkeypatch):
     assert result.settings["games"] == [KUHN]
     assert result.settings["algorithms"] == ["openspiel-cfr"]
     assert len(result.records) == 1
-    # The folder's words are those of its runs.
+    # The folder keeps the game strings of its runs.
     result = run(["kuhn_poker()"], ["openspiel-cfr", "uniform"])
     assert ran[1:] == [(KUHN, "uniform", 0)]
     assert result.settings["games"] == [KUHN] and len(result.records) == 2
@@ -155,8 +159,8 @@ def test_nothing_runs_twice_under_two_names(tmp_path, monkeypatch):
     assert keys == [(KUHN, "lp", 0)]
 
 
-def test_games_too_large_are_refused_at_once(tmp_path):
-    """phantom_ttt would be walked for days; Leduc poker shows its size on the way."""
+def test_too_large_games_are_rejected_without_a_full_walk(tmp_path):
+    """The size of phantom_ttt is estimated; Leduc poker is walked up to the limit."""
     with pytest.raises(ValueError, match=r"phantom_ttt\(\) .*memory_limit is 4 GB"):
         comparisons.compare(["phantom_ttt"], ["lp"], Budget(1.0, None), tmp_path / "a")
     assert not (tmp_path / "a").exists()
@@ -176,12 +180,12 @@ def test_games_too_large_are_refused_at_once(tmp_path):
         patch.setattr(
             measure, "GameInstance", lambda *a, **b: walks.append(a) or make(*a, **b)
         )
-        # Histories are counted; how much memory is held by when is the machine's.
+        # Only the count of histories is tested: memory use depends on the machine.
         patch.setattr(estimate, "_EVERY", math.inf)
         first, second = compare_with("401MB")
     assert "more than 8,333 histories" in first["missing"] == second["missing"]
     assert first["nash_conv"] is None and first["error"] is None
-    # The second did not walk again.
+    # The second run did not walk the game again.
     assert len(walks) == 1
     text = (tmp_path / "report.md").read_text("utf-8")
     assert "too large" in text and "--memory-limit 401MB" in text
@@ -189,20 +193,20 @@ def test_games_too_large_are_refused_at_once(tmp_path):
     assert all("missing" not in record for record in compare_with("1GB"))
 
 
-def test_another_runs_folder_is_refused(tmp_path):
-    go(tmp_path, "openspiel-cfr")
+def test_rejects_a_folder_with_other_settings(tmp_path):
+    run_compare(tmp_path, "openspiel-cfr")
     with pytest.raises(ValueError, match="holds a run with budget"):
-        go(tmp_path, "openspiel-cfr", iterations=11)
+        run_compare(tmp_path, "openspiel-cfr", iterations=11)
     (tmp_path / json_log.SETTINGS).unlink()
     with pytest.raises(ValueError, match="no settings.json"):
-        go(tmp_path, "openspiel-cfr")
+        run_compare(tmp_path, "openspiel-cfr")
     (tmp_path / json_log.SETTINGS).write_text("{")
     with pytest.raises(ValueError, match="is corrupt or was edited"):
-        go(tmp_path, "openspiel-cfr")
+        run_compare(tmp_path, "openspiel-cfr")
 
 
-def test_a_folder_with_an_unknown_algorithm_is_refused_before_the_run(tmp_path):
-    go(tmp_path, "openspiel-cfr")
+def test_rejects_a_folder_with_an_unknown_algorithm_before_runs(tmp_path):
+    run_compare(tmp_path, "openspiel-cfr")
     file = tmp_path / json_log.SETTINGS
     settings = json_log.unsealed(file.read_text())
     settings["algorithms"] = ["openspiel-cfx"]
@@ -210,18 +214,20 @@ def test_a_folder_with_an_unknown_algorithm_is_refused_before_the_run(tmp_path):
     with pytest.raises(
         ValueError, match=r"names in settings.json .*openspiel-cfx.*delete"
     ):
-        go(tmp_path, "openspiel-cfr+")
+        run_compare(tmp_path, "openspiel-cfr+")
     assert len(lines(tmp_path)) == 1
     assert "openspiel-cfx" in file.read_text()
 
 
-def test_a_run_without_a_number_fails(tmp_path, monkeypatch, capsys):
+def test_compare_exits_with_an_error_if_no_run_gives_a_number(
+    tmp_path, monkeypatch, capsys
+):
     broken = registry.find("openspiel-cfr")._replace(make=Broken)
     monkeypatch.setitem(registry.BUNDLED, "openspiel-cfr", broken)
     words = ["compare", "--game", KUHN, "--iterations", "1", "--json"]
     words += ["--workers", "0", "--out", tmp_path, "--algorithms"]
     assert "exit_code" not in report(capsys, *words, "uniform;openspiel-cfr")
-    # What else the folder has, was not asked for.
+    # Other results in the folder do not count for this command.
     with pytest.raises(SystemExit, match="1"):
         run(*words, "openspiel-cfr")
     out, err = capsys.readouterr()
@@ -229,7 +235,7 @@ def test_a_run_without_a_number_fails(tmp_path, monkeypatch, capsys):
     assert "no run gave a number" in err
 
 
-def test_one_run_at_a_time(tmp_path):
+def test_folder_in_use_by_another_run_is_rejected(tmp_path):
     pytest.importorskip("fcntl")
     settings = {**dict(games=[], algorithms=[], seeds=1, budget={}, versions={})}
 
@@ -244,9 +250,12 @@ def test_one_run_at_a_time(tmp_path):
 
 
 @pytest.mark.slow
-def test_workers_give_the_same_numbers_in_the_same_order(tmp_path):
+def test_workers_give_the_same_results_in_the_same_order(tmp_path):
     names = "cfr+;openspiel-cfr;openspiel-os-mccfr;lp"
-    go(tmp_path / "serial", names), go(tmp_path / "on", names, workers=2)
+    (
+        run_compare(tmp_path / "serial", names),
+        run_compare(tmp_path / "on", names, workers=2),
+    )
     pairs = zip(lines(tmp_path / "serial"), lines(tmp_path / "on"), strict=True)
     for one, two in pairs:
         for name in ("algorithm", "iterations", "nash_conv", "game_value"):
@@ -254,10 +263,10 @@ def test_workers_give_the_same_numbers_in_the_same_order(tmp_path):
     assert not multiprocessing.active_children()
 
 
-def test_a_run_without_an_end_costs_itself_only(tmp_path):
-    """What workers lose is a line with an error; the contract is `Executor`'s."""
+def test_run_that_exceeds_patience_does_not_affect_others(tmp_path):
+    """A run that a worker gives up is recorded as an error."""
     kuhn, ends = [KUHN], Budget(1e6, None)
-    # On a busy machine what ends has no time in four seconds, either.
+    # On a busy machine even the short run may not finish within four seconds.
     for patience in (4, 60):
         where = comparisons.CompareConfig(executor=Executor(1, patience=patience))
         out = tmp_path / str(patience)
@@ -274,8 +283,8 @@ def test_a_run_without_an_end_costs_itself_only(tmp_path):
 
 
 @pytest.mark.slow
-def test_kill_9_loses_nothing_and_repeats_nothing(tmp_path, monkeypatch):
-    """Killed in its second run, of ten minutes; workers end, and the rest is left."""
+def test_sigkill_loses_and_repeats_no_finished_run(tmp_path, monkeypatch):
+    """The command is killed in its second run; repeating it runs only the rest."""
     words = ["compare", "--game", KUHN, "--seconds", "600", "--out", str(tmp_path)]
     words += ["--algorithms", "lp;openspiel-cfr;openspiel-cfr+"]
     file = tmp_path / RESULTS
@@ -291,7 +300,7 @@ def test_kill_9_loses_nothing_and_repeats_nothing(tmp_path, monkeypatch):
     process.stderr.close()
     before = lines(tmp_path)
     assert [record["algorithm"] for record in before] == ["lp"]
-    while any(alive(child) for child in children):
+    while any(is_running(child) for child in children):
         assert time.monotonic() < deadline
         time.sleep(0.05)
     ran = []
@@ -309,7 +318,7 @@ def test_kill_9_loses_nothing_and_repeats_nothing(tmp_path, monkeypatch):
 
 
 def start(words):
-    """The command in a process of its own."""
+    """Start the command in a separate process."""
     code = (
         f"from spiel_cr.eval.cli import main; "
         f"main._run(main._parse(['spiel-cr', *{words!r}]))"
@@ -319,8 +328,8 @@ def start(words):
     )
 
 
-def alive(pid):
-    """Whether a process runs; one that nobody waited for does not."""
+def is_running(pid):
+    """Return whether a process runs; a zombie does not."""
     try:
         with open(f"/proc/{pid}/stat") as file:
             return file.read().rpartition(")")[2].split()[0] != "Z"
@@ -336,8 +345,8 @@ def children_of(pid):
         return []
 
 
-def test_json_names_algorithms_as_they_are_typed(tmp_path, capsys):
-    """Also those that are missing; the tables for people have titles."""
+def test_json_names_algorithms_as_given_on_the_command_line(tmp_path, capsys):
+    """This holds for missing ones, too; printed tables show titles."""
     words = ["compare", "--game", "kuhn_poker", "--algorithms", "cfr+;public-es"]
     words += ["--iterations", "2", "--workers", "0", "--out", tmp_path, "--json"]
     found, shown, _ = told(capsys, *words)

@@ -1,4 +1,4 @@
-"""Faults in users' games, policies and bots are reported as such, by every command."""
+"""Every command reports faults in user-defined games, policies and bots."""
 
 import re
 import signal
@@ -27,12 +27,12 @@ COMMANDS = [
 
 
 @pytest.fixture(autouse=True)
-def users_module(monkeypatch):
+def mark_tests_as_user_code(monkeypatch):
     monkeypatch.setattr(plugins, "user_modules", {"tests"})
 
 
-def complaint(capsys, tmp_path, command, fault):
-    """What is wrong with how a command reports a faulty game; "" if nothing is."""
+def reporting_problem(capsys, tmp_path, command, fault):
+    """Describe how a command misreports a faulty game; return "" if it does not."""
     name, *rest = command.split()
     words = [str(tmp_path / "out") if word == "OUT" else word for word in rest]
     try:
@@ -46,34 +46,36 @@ def complaint(capsys, tmp_path, command, fault):
     reported = [line for line in lines if line.startswith("spiel-cr: error:")]
     if code != 2 or len(reported) != 1 or "Traceback" in err or "mistake in" in err:
         return f"{command}, {fault}: exit code {code}, {lines[-3:]}"
-    # The name of a method that raises is that of its code, which all have in common.
+    # All methods that raise share their code, so their names are not tested.
     method = faulty_games.FAULTS[fault][0] if "gives" in fault else ""
     if "users_game" not in reported[0] or method not in reported[0]:
         return f"{command}, {fault}: {reported}"
     return ""
 
 
-def test_there_are_enough():
+def test_number_of_faults_and_commands():
     assert len(FAULTS) >= 60 and len(COMMANDS) >= 9
 
 
 @pytest.mark.parametrize("command", COMMANDS)
-def test_without_a_fault_it_is_a_game(command, tmp_path):
+def test_game_without_faults_passes_every_command(command, tmp_path):
     name, *rest = command.split()
     words = [str(tmp_path / "out") if word == "OUT" else word for word in rest]
     commands.run(name, "--game", "users_game()", *words)
 
 
 @pytest.mark.parametrize("fault", FAULTS[:: len(FAULTS) // 9])
-def test_few(fault, capsys, tmp_path):
+def test_some_faults_are_reported(fault, capsys, tmp_path):
     command = COMMANDS[FAULTS.index(fault) % len(COMMANDS)]
-    assert not complaint(capsys, tmp_path, command, fault)
+    assert not reporting_problem(capsys, tmp_path, command, fault)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("command", COMMANDS)
-def test_all(command, capsys, tmp_path):
-    all_complaints = [complaint(capsys, tmp_path, command, fault) for fault in FAULTS]
+def test_all_faults_are_reported_by_every_command(command, capsys, tmp_path):
+    all_complaints = [
+        reporting_problem(capsys, tmp_path, command, fault) for fault in FAULTS
+    ]
     assert "" == "\n".join(each for each in all_complaints if each)
 
 
@@ -109,7 +111,7 @@ PLAYERS = {
 
 @pytest.fixture
 def players(tmp_path, monkeypatch):
-    """The module `users_players`, imported as the option --import does."""
+    """Write the module `users_players`, for the option --import; return its path."""
     monkeypatch.setenv(plugins.VARIABLE, "")
     monkeypatch.setattr(plugins, "_named", set())
     monkeypatch.setattr(plugins, "user_modules", set())
@@ -120,7 +122,7 @@ def players(tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize("name", PLAYERS)
-def test_players(name, players, capsys):
+def test_exceptions_in_user_players_are_reported(name, players, capsys):
     words = ("--game", "kuhn_poker", "--policy", f"users_players:{name}")
     for option in ((), ("--traceback",)):
         with pytest.raises(SystemExit, match="2"):
@@ -136,14 +138,14 @@ def test_players(name, players, capsys):
     assert type(caught.value.__cause__).__name__ in PLAYERS[name]
 
 
-def test_what_users_print_is_not_the_report(players, capsys):
+def test_output_of_user_modules_goes_to_stderr(players, capsys):
     words = ("--game", "kuhn_poker", "--algorithm", "lp", "--import", players)
     _, out, err = commands.told(capsys, "solve", *words)
     assert "imported" in err and "imported" not in out
 
 
-def test_a_signal_is_not_a_fault(monkeypatch):
-    """Ctrl-C interrupts users' code, too; a `raise` of theirs is a fault."""
+def test_signals_in_user_code_are_not_reported_as_faults(monkeypatch):
+    """A KeyboardInterrupt that user code raises by itself is a fault."""
     monkeypatch.setattr(
         faulty_games.State,
         "returns",
@@ -155,14 +157,14 @@ def test_a_signal_is_not_a_fault(monkeypatch):
         spiel_cr.solve("users_game(fault=returns raises KeyboardInterrupt)", "lp")
 
 
-def test_a_state_that_keeps_its_game():
+def test_state_that_stores_an_unregistered_game_is_rejected():
     class Game(faulty_games.Game):
         def new_initial_state(self):
             state = faulty_games.State(self)
             state.kept = self
             return state
 
-    # OpenSpiel knows no game of this name, so it cannot copy the attribute.
+    # No game of this name is registered, so OpenSpiel cannot copy the attribute.
     settings = {**faulty_games.SETTINGS, "short_name": "not_registered"}
     unknown = faulty_games.KIND(**settings)
     game = Game.__new__(Game)
@@ -171,7 +173,7 @@ def test_a_state_that_keeps_its_game():
         spiel_cr.solve(game, "lp")
 
 
-def test_the_cause_is_the_users_exception():
+def test_error_is_chained_to_the_users_exception():
     with pytest.raises(InvalidGameError, match="returns raised Zero") as caught:
         spiel_cr.solve("users_game(fault=returns raises ZeroDivisionError)", "lp")
     assert isinstance(caught.value.__cause__, ZeroDivisionError)

@@ -1,7 +1,7 @@
-"""By default no command begins with a game that no machine could hold.
+"""Commands reject games whose tree does not fit in memory, by default.
 
-Each is refused within seconds, in words: what the game has, what there is, and what to
-do instead. `spiel-cr best-response` goes on without compiling.
+Each is rejected within seconds. The message has the size of the game, the memory limit
+and a remedy. `spiel-cr best-response` continues without a game tree.
 """
 
 import time
@@ -18,8 +18,7 @@ HOLDEM = (
     "raiseSize=10 10 20 20,maxRaises=3 4 4 4,numSuits=4,numRanks=13,numHoleCards=2,"
     "numBoardCards=0 3 1 1,firstPlayer=1 1 1 1)"
 )
-# A deep one on which all commands are tried, and one that is only a thousand times too
-# large.
+# A deep game, for all commands, and one that is only a thousand times too large.
 DEEP, LARGE = "chess", "goofspiel(imp_info=true,num_cards=9)"
 GAMES = (
     DEEP,
@@ -41,7 +40,7 @@ COMMANDS = {
     "best-response": "--policy uniform",
     "play": "--bots uniform;solved(iterations=1)",
 }
-# Seconds, of the processor: the machine may have other work.
+# Seconds of CPU time, because the machine may have other work.
 MOST_SECONDS = 15
 
 
@@ -65,12 +64,14 @@ def policy(tmp_path_factory):
         for marks in [() if _is_quick(game, command) else pytest.mark.slow]
     ],
 )
-def test_refused_at_once(tmp_path, capsys, monkeypatch, policy, game, command):
+def test_commands_reject_immense_games_within_seconds(
+    tmp_path, capsys, monkeypatch, policy, game, command
+):
     options = COMMANDS[command].replace("POLICY", str(policy))
     words = options.replace("OUT", str(tmp_path / "out")).split()
 
     def search(*_):
-        # As a user who sees that it began.
+        # Like a user who interrupts after the search has started.
         raise KeyboardInterrupt
 
     monkeypatch.setattr(best_response, "_respond_on_states", search)
@@ -78,7 +79,7 @@ def test_refused_at_once(tmp_path, capsys, monkeypatch, policy, game, command):
     with pytest.raises(SystemExit) as stopped:
         run(command, "--game", game, *words)
     assert time.process_time() - began < MOST_SECONDS
-    # The walk, had it begun, would have taken more within a second.
+    # Enumerating the game would have used more within a second.
     assert memory.held_bytes() - held < 5e7
     lines = capsys.readouterr().err.strip().splitlines()
     if command == "best-response":
@@ -89,7 +90,7 @@ def test_refused_at_once(tmp_path, capsys, monkeypatch, policy, game, command):
         assert stopped.value.code == 2 and last.startswith("spiel-cr: error: ")
     parts = "histories", "memory_limit is", "GB", "max_histories=N", "raise the"
     if game == HOLDEM and command in ("info", "solve", "resolve"):
-        # The form of signals, which is asked first, says what of it can be solved.
+        # The public-tree form is tried first; its error says which part can be solved.
         parts = "all of hold'em is too large", "potSize", "boardCards", "os-mccfr"
         last = last.replace("OpenSpiel's information states", "")
     for part in parts:
@@ -97,8 +98,8 @@ def test_refused_at_once(tmp_path, capsys, monkeypatch, policy, game, command):
     assert " inf" not in last and not (tmp_path / "out").exists()
 
 
-def test_exploit_goes_on_without_compiling(capsys):
-    """A table of chess, with thousands of actions, has fewer rows."""
+def test_exploit_runs_without_a_game_tree(capsys):
+    """The table for chess has fewer rows, because there are thousands of actions."""
     words = ["--game", DEEP, "--policy", "uniform", "--minutes", "1e-9"]
     run("exploit", *words)
     out, _ = capsys.readouterr()

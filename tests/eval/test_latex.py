@@ -30,7 +30,7 @@ def cells(text):
     return [line.split(" & ") for line in text.splitlines() if " & " in line]
 
 
-def test_cells_are_numbers_in_the_unit():
+def test_cells_are_converted_to_the_unit():
     rows = row("cfr+", 2e-6, 2e-6, 1), row("os-mccfr", 0.1, 0.3, 3)
     head, first, second = cells(latex.table([summary(*rows)], "mbb"))
     assert head[2:4] == ["NashConv (mbb/g)", "Range"]

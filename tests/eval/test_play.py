@@ -1,4 +1,4 @@
-"""One match: the referee, the person at the terminal, the command `play`."""
+"""Single matches: the referee, a person at the terminal, and the command `play`."""
 
 import io
 
@@ -33,7 +33,7 @@ def uniform(game):
     return [spiel_cr.load_bot(game, "uniform", seat) for seat in (0, 1)]
 
 
-def test_match_is_a_match_of_the_game():
+def test_match_has_legal_actions_and_the_games_returns():
     for seed in range(20):
         match = play(KUHN, uniform(KUHN), seed)
         state = pyspiel.load_game(KUHN).new_initial_state()
@@ -49,7 +49,7 @@ def test_match_is_a_match_of_the_game():
             assert all(0 <= s < 10 for s in match.seconds[seat])
 
 
-def test_everybody_is_told_what_others_do_and_nothing_twice():
+def test_bots_are_informed_once_of_each_move_of_others():
     seen = []
     bots = [Scripted(last), Scripted(first)]
     match = play(KUHN, bots, observers=[lambda s, p, a: seen.append((p, a))])
@@ -63,20 +63,20 @@ def test_everybody_is_told_what_others_do_and_nothing_twice():
         assert bot.heard == [move for move in seen if move[0] != seat]
 
 
-def test_same_numbers_same_match():
+def test_same_random_numbers_give_the_same_match():
     assert play(KUHN, uniform(KUHN), 3).actions == play(KUHN, uniform(KUHN), 3).actions
     found = {play(KUHN, uniform(KUHN), seed).actions for seed in range(20)}
     assert len(found) > 3
 
 
-def test_match_does_not_depend_on_those_before():
+def test_match_does_not_depend_on_previous_matches():
     bots = uniform(KUHN)
     for seed in range(5):
         play(KUHN, bots, seed)
     assert play(KUHN, bots, 9).actions == play(KUHN, uniform(KUHN), 9).actions
 
 
-def test_equal_chance_deals_alike_whatever_players_do():
+def test_chance_seed_determines_the_deal_for_all_players():
     deals = set()
     for seed in range(5):
         for choose in (first, last):
@@ -86,35 +86,35 @@ def test_equal_chance_deals_alike_whatever_players_do():
     assert len(deals) == 1
 
 
-def test_actions_are_drawn_as_often_as_the_policy_says():
-    # 4 standard errors: a false alarm once in 16 000 seeds.
+def test_action_frequencies_match_the_policy():
+    # 4 standard errors: one false alarm in 16,000 seeds.
     rng, n, p = np.random.default_rng(0), 2000, 0.3
     bots = [Opinionated([(0, 1 - p), (1, p)]), Scripted(first)]
     bets = sum(referee.play_match(KUHN, bots, rng).actions[2] for _ in range(n))
     assert abs(bets / n - p) < 4 * np.sqrt(p * (1 - p) / n)
 
 
-def test_what_has_no_probability_is_not_drawn():
+def test_actions_of_probability_zero_are_not_played():
     bots = [Opinionated([(0, 0.0), (1, 1.0)]), Opinionated([(0, 1.0), (1, 0.0)], 1)]
     for seed in range(20):
         assert play(KUHN, bots, seed).actions[2:] == (1, 0)
 
 
-def test_simultaneous_moves_become_turns():
-    # All compare equal cards: high against high, and so on. A draw.
+def test_simultaneous_moves_are_played_in_turns():
+    # Both bid equal cards in every round, which is a draw.
     match = play(GOOFSPIEL, [Scripted(last), Scripted(last)])
     assert match.returns == (0.0, 0.0)
     assert play(GOOFSPIEL, [Scripted(last), Scripted(first)]).returns == (1.0, -1.0)
 
 
-def test_compiled_game_is_played_too():
+def test_match_on_a_game_tree_equals_match_on_the_game():
     tree = spiel_cr.build_tree(KUHN)
     assert play(tree, uniform(tree), 5).actions == play(KUHN, uniform(KUHN), 5).actions
 
 
 @pytest.mark.parametrize("seat", (0, 1))
 @pytest.mark.parametrize("action", (7, -1, None))
-def test_illegal_action_is_refused(seat, action):
+def test_rejects_illegal_actions(seat, action):
     bots = [Scripted(first), Scripted(first)]
     bots[seat] = Scripted(lambda state: action)
     with pytest.raises(ValueError, match=rf"player {seat}.*illegal.*\[0, 1\]") as error:
@@ -133,18 +133,18 @@ def test_illegal_action_is_refused(seat, action):
         ([], "probabilities"),
     ],
 )
-def test_impossible_policy_is_refused(policy, message):
+def test_rejects_invalid_policies(policy, message):
     with pytest.raises(ValueError, match=message):
         play(KUHN, [Opinionated(policy), Scripted(first)])
 
 
-def test_a_match_has_two_players():
+def test_rejects_three_bots():
     with pytest.raises(ValueError, match="a match needs two bots, not 3"):
         play(KUHN, [Scripted(first)] * 3)
 
 
 def at_terminal(bots, answers, *, game=KUHN, seed=0):
-    """Plays with a person's answers; the match and the text shown."""
+    """Play with a person's answers; return the match and the printed text."""
     out = io.StringIO()
     series = play_command.play(
         game, bots, seed=seed, source=io.StringIO(answers), out=out
@@ -152,7 +152,7 @@ def at_terminal(bots, answers, *, game=KUHN, seed=0):
     return series.played[0].match if series.played else None, out.getvalue()
 
 
-def test_person_by_name_and_by_number():
+def test_person_chooses_actions_by_name_or_number():
     by_name, text = at_terminal(["human", "uniform"], "bet\n")
     assert at_terminal(["human", "uniform"], "PASS\n" * 2)[0].actions[2] == 0
     by_number, _ = at_terminal(["human", "uniform"], "1\n")
@@ -164,8 +164,8 @@ def test_person_by_name_and_by_number():
         assert f"player {seat}, {bot}: {by_name.returns[seat]:+g}" in text
 
 
-def test_person_sees_its_information_and_nothing_else():
-    """Two deals that the person cannot tell apart look the same until the end."""
+def test_person_sees_only_their_own_information():
+    """Two deals that the person cannot distinguish look the same until the end."""
     seen = {}
     for seed in range(40):
         match, text = at_terminal(["human", "uniform"], "bet\n", seed=seed)
@@ -180,13 +180,13 @@ def test_person_sees_its_information_and_nothing_else():
     assert len({next(iter(shown.values())) for shown in seen.values()}) == 3
 
 
-def test_person_in_the_second_seat():
+def test_person_plays_in_the_second_seat():
     match, text = at_terminal(["uniform", "human"], "pass\n" * 2)
     assert "you are player 1" in text
     assert match.actions[3] == 0
 
 
-def test_hidden_moves_stay_hidden():
+def test_hidden_moves_are_shown_only_after_the_match():
     _, text = at_terminal(["uniform", "human"], "0\n1\n2\n" * 3, game=GOOFSPIEL)
     before, _, after = text.partition("all moves:")
     assert "[P1]Bid" in before
@@ -195,7 +195,7 @@ def test_hidden_moves_stay_hidden():
 
 
 def test_opponents_moves_are_named_and_cards_revealed():
-    """Actions of poker are public; what was dealt is told when all is over."""
+    """Actions of poker are public; the deal is printed after the match."""
     match, text = at_terminal(["uniform", "human"], "pass\n", seed=4)
     before, _, after = text.partition("all moves:")
     name = ("Pass", "Bet")[match.actions[2]]
@@ -205,7 +205,7 @@ def test_opponents_moves_are_named_and_cards_revealed():
         assert f"chance: Deal:{card}" in after
 
 
-def test_many_matches_swap_seats_and_keep_a_score():
+def test_several_matches_swap_seats_and_keep_a_score():
     out = io.StringIO()
     source = io.StringIO("bet\n" * 8)
     bots = ["human", "uniform"]
@@ -217,14 +217,14 @@ def test_many_matches_swap_seats_and_keep_a_score():
     won = sum(p.match.returns[p.bots.index("human")] for p in series.played)
     assert series.totals() == (won, -won)
     assert f"score after 4: human {won:+g}, uniform {-won:+g}" in out.getvalue()
-    # The first one is that of the seed alone; deals differ.
+    # The first match depends only on the seed, and the deals differ.
     assert (
         series.played[0].match.actions == at_terminal(bots, "bet\n", seed=3)[0].actions
     )
     assert len({p.match.actions[:2] for p in series.played}) > 1
 
 
-def test_bad_answers_are_explained_and_asked_again():
+def test_invalid_answers_are_explained_and_repeated():
     match, text = at_terminal(["human", "uniform"], "7\nraise\n\n²\nbet\n")
     assert match.actions[2] == 1
     for answer in ("7", "raise", "", "²"):
@@ -233,13 +233,13 @@ def test_bad_answers_are_explained_and_asked_again():
 
 
 @pytest.mark.parametrize("answers", ("q\n", "QUIT\n", "", "raise\nq\n"))
-def test_person_leaves(answers):
+def test_person_can_leave_the_match(answers):
     match, text = at_terminal(["human", "uniform"], answers)
     assert match is None
     assert "you left" in text
 
 
-def test_two_bots_are_shown_move_by_move():
+def test_match_of_two_bots_is_printed_move_by_move():
     match, text = at_terminal(["uniform", "uniform"], "")
     game = pyspiel.load_game(KUHN)
     state = game.new_initial_state()
@@ -253,14 +253,14 @@ def test_two_bots_are_shown_move_by_move():
 
 
 @pytest.mark.parametrize("bots", (["uniform", "uniform"], ["human", "uniform"]))
-def test_players_that_need_no_tree_get_none(nothing_is_compiled, bots):
+def test_game_tree_is_not_built_if_no_player_needs_it(nothing_is_compiled, bots):
     match, text = at_terminal(
         bots, "4\n0\n8\n2\n6\n1\n3\n5\n7\n" * 9, game="phantom_ttt"
     )
     assert match is not None and text.startswith("phantom_ttt(), seed 0")
 
 
-def test_command_for_bots(capsys):
+def test_play_command_reports_a_reproducible_match_of_bots(capsys):
     words = ("play", "--game", KUHN, "--bots", f"uniform;{SOLVED}")
     found = report(capsys, *words, "--seed", 4)
     assert found.keys() == {"game", "bots", "seed", "matches", "totals"}
@@ -268,12 +268,12 @@ def test_command_for_bots(capsys):
     assert match.keys() == {"bots", "actions", "returns"}
     assert sum(match["returns"]) == 0 and match["returns"] == found["totals"]
     assert report(capsys, *words, "--seed", 4) == found
-    # Without a seed every match is another, which can be seen again.
+    # Without --seed, the seed is random and reported, so the match can be repeated.
     other = report(capsys, *words)
     assert report(capsys, *words, "--seed", other["seed"]) == other
 
 
-def test_command_for_a_person(capsys, monkeypatch):
+def test_play_command_reads_moves_from_stdin(capsys, monkeypatch):
     monkeypatch.setattr("sys.stdin", io.StringIO("0\nq\n"))
     words = ("--bots", "resolving(solver=cfr+,iterations=20);human", "--seed", 1)
     found, out, _ = told(capsys, "play", "--game", KUHN, *words)

@@ -25,7 +25,7 @@ def drawn(monkeypatch):
     return axes
 
 
-def test_actions_go_from_passive_to_aggressive(drawn, tmp_path):
+def test_hand_bars_are_ordered_from_passive_to_aggressive(drawn, tmp_path):
     pytest.importorskip("matplotlib")
     actions = ["raise-300", "fold", "allin-900", "Call"]
     cells = np.array([[[0.5, 0.25, 0.05, 0.2]], [[np.nan] * 4]])
@@ -36,14 +36,14 @@ def test_actions_go_from_passive_to_aggressive(drawn, tmp_path):
     assert [name for name, *_ in bars] == ["fold", "Call", "raise-300", "allin-900"]
     assert [width / 0.92 for *_, width in bars] == pytest.approx([0.25, 0.2, 0.5, 0.05])
     assert [left for _, left, _ in bars] == pytest.approx([0.04, 0.27, 0.454, 0.914])
-    # One number for each bar with room for it, none where there is no hand.
+    # Each wide bar has a number, and cells without a hand have none.
     assert [t.get_text() for t in axis.texts if t.get_text()] == ["25", "20", "50"]
     hues = [colorsys.rgb_to_hls(*c[0].get_facecolor()[:3])[0] for c in axis.containers]
     blue, green, yellow, red = (360 * hue for hue in hues)
     assert 200 < blue < 220 and 130 < green < 160 and 40 < yellow < 50 and red < 1
 
 
-def test_titles_name_the_spot():
+def test_titles_describe_the_spot():
     game = load_game("python_poker_spot(board=5c9dJs2h3c,pot=200,stack=900)")
     assert hand_grid.title_of(game) == "Spot of Hold'em, 5♣9♦J♠2♥3♣, pot 200, stack 900"
     assert hand_grid.title_of(load_game("kuhn_poker")) == "Kuhn Poker"

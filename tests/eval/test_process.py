@@ -1,4 +1,4 @@
-"""The process of a command: signals, streams, errors, and what cannot be written."""
+"""The process of a command: signals, streams, errors and unwritable outputs."""
 
 import errno
 import gc
@@ -37,15 +37,15 @@ CODE = "from spiel_cr.eval.cli import entry; entry.main()"
 
 
 def start(*words, **options):
-    """The command as a process, whose stdout and stderr are text."""
+    """Start the command as a process with text streams."""
     options = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, **options}
     given = [sys.executable, "-c", CODE, *map(str, words)]
     return subprocess.Popen(given, text=True, **options)
 
 
 @pytest.fixture(autouse=True)
-def heard():
-    """Signals are not ignored, as they are in background jobs of shells."""
+def default_signal_handlers():
+    """Handle signals even if the tests run in a background job, which ignores them."""
     numbers = signal.SIGINT, signal.SIGTERM, signal.SIGHUP
     before = {number: signal.getsignal(number) for number in numbers}
     for number in numbers:
@@ -55,8 +55,8 @@ def heard():
         signal.signal(number, handler)
 
 
-def do(run, **defaults):
-    """Runs a function as a command; its exit code."""
+def run_as_command(run, **defaults):
+    """Run a function as a command; return the exit code."""
     defaults = {"json": True, "resumes": False, "unwritten": [], **defaults}
     try:
         main._run(command.Arguments(run=run, **defaults))
@@ -66,21 +66,21 @@ def do(run, **defaults):
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
-def test_a_signal_interrupts_the_work(capsys, tmp_path, number):
+def test_signal_interrupts_the_work_and_allows_cleanup(capsys, tmp_path, number):
     cleaned = []
 
     def run(arguments):
         try:
             signal.raise_signal(number)
         finally:
-            # The second one does not disturb what is being written.
+            # A second signal does not interrupt the cleanup.
             signal.raise_signal(signal.SIGINT)
             cleaned.append(signal.getsignal(signal.SIGTERM))
 
     before = signal.getsignal(signal.SIGTERM)
     assert before is signal.default_int_handler
-    assert do(run, resumes=True, out=str(tmp_path)) == 128 + number
-    # The third one would end the process.
+    assert run_as_command(run, resumes=True, out=str(tmp_path)) == 128 + number
+    # A third signal would end the process.
     assert cleaned == [signal.SIG_DFL]
     assert signal.getsignal(signal.SIGTERM) == before
     assert capsys.readouterr().err.splitlines() == [
@@ -89,8 +89,8 @@ def test_a_signal_interrupts_the_work(capsys, tmp_path, number):
     ]
 
 
-def test_a_signal_that_a_destructor_drops_ends_the_process(tmp_path):
-    """What was left half done there must not get into a file."""
+def test_signal_in_a_destructor_ends_the_process(tmp_path):
+    """Work that the destructor left incomplete must not be written to a file."""
     code = """
         import pathlib, signal, sys, time
         from spiel_cr.eval.cli import interrupt_signals
@@ -112,8 +112,8 @@ def test_a_signal_that_a_destructor_drops_ends_the_process(tmp_path):
     assert not list(tmp_path.iterdir())
 
 
-def test_what_is_ignored_stays_ignored():
-    """As `nohup` and shells' background jobs have it."""
+def test_ignored_signals_stay_ignored():
+    """`nohup` and background jobs of shells ignore signals."""
     before = signal.signal(signal.SIGHUP, signal.SIG_IGN)
     try:
         with interrupt_signals.interrupting():
@@ -124,8 +124,8 @@ def test_what_is_ignored_stays_ignored():
 
 @pytest.mark.skipif(not pathlib.Path("/proc").exists(), reason="no /proc")
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_early_signals_end_it_without_a_word(number):
-    """But for the one that was said before."""
+def test_signals_during_imports_end_the_process_silently(number):
+    """Only the announcement of the imports may be on stderr."""
     child = start("info", "--game", "kuhn_poker")
     maps = pathlib.Path(f"/proc/{child.pid}/maps")
     while maps.exists() and "numpy" not in maps.read_text():
@@ -146,7 +146,7 @@ def test_early_signals_end_it_without_a_word(number):
         (lambda: (_ for _ in ()).throw(MemoryError("too much")), 2),
         (lambda: (_ for _ in ()).throw(JaxRuntimeError("RESOURCE_EXHAUSTED: x")), 2),
         (lambda: importlib.import_module("no_such_library"), 2),
-        # Mistakes of ours, whatever their type.
+        # Bugs of spiel_cr, whatever the type of the exception.
         (lambda: int("many"), 1),
         (lambda: [][0], 1),
         (lambda: {}["x"], 1),
@@ -157,15 +157,15 @@ def test_early_signals_end_it_without_a_word(number):
         (lambda: exec("from spiel_cr.common import no_such_name"), 1),
     ],
 )
-def test_mistakes_of_users_are_told_from_ours(capsys, error, code):
-    assert do(lambda arguments: error()) == code
+def test_exit_code_distinguishes_user_errors_from_bugs(capsys, error, code):
+    assert run_as_command(lambda arguments: error()) == code
     out, err = capsys.readouterr()
     last = err.splitlines()[-1]
     assert last.startswith("spiel-cr: error: ") and not out
     assert ("Traceback" in err) == (code == 1) == ("please report it" in last)
 
 
-def test_an_output_that_cannot_be_written_costs_no_other(capsys, tmp_path):
+def test_unwritable_output_does_not_affect_other_outputs(capsys, tmp_path):
     def run(arguments):
         for name in ("large", "small"):
             with arguments.writing():
@@ -174,7 +174,7 @@ def test_an_output_that_cannot_be_written_costs_no_other(capsys, tmp_path):
         return {"nash_conv": 0.5}
 
     with file_size(8192):
-        assert do(run) == 1
+        assert run_as_command(run) == 1
     out, err = capsys.readouterr()
     assert json.loads(out) == {"nash_conv": 0.5}
     assert f"File too large: '{tmp_path}/large'" in err.splitlines()[0]
@@ -184,13 +184,13 @@ def test_an_output_that_cannot_be_written_costs_no_other(capsys, tmp_path):
     assert [path.name for path in tmp_path.iterdir()] == ["small"]
 
 
-def test_a_checkpoint_that_was_not_written_is_told(capsys):
+def test_unwritten_checkpoint_is_reported(capsys):
     def run(arguments):
         error = OSError(errno.ENOSPC, "No space left on device", "out/c.npz")
         warnings.warn(UnsavedWarning(error), stacklevel=1)
         return {"iterations": 20}
 
-    assert do(run) == 1
+    assert run_as_command(run) == 1
     out, err = capsys.readouterr()
     assert json.loads(out) == {"iterations": 20}
     first, last = err.splitlines()
@@ -198,7 +198,7 @@ def test_a_checkpoint_that_was_not_written_is_told(capsys):
     assert last == "spiel-cr: error: some outputs could not be written: out/c.npz"
 
 
-def test_an_old_checkpoint_has_not_what_is_finished(capsys, tmp_path):
+def test_interrupt_does_not_mention_an_outdated_checkpoint(capsys, tmp_path):
     path = tmp_path / "c.npz"
     path.touch()
 
@@ -208,14 +208,14 @@ def test_an_old_checkpoint_has_not_what_is_finished(capsys, tmp_path):
         raise KeyboardInterrupt
 
     given = f"{tmp_path}/./c.npz"
-    assert do(run, resumes=True, checkpoint=given) == 128 + signal.SIGINT
+    assert run_as_command(run, resumes=True, checkpoint=given) == 128 + signal.SIGINT
     told, last = capsys.readouterr().err.splitlines()
     assert "No space left on device" in told
     assert last == "spiel-cr: interrupted"
 
 
-def test_every_path_of_an_option_is_checked_before_work():
-    """No option that takes a path is missing from the table of outputs."""
+def test_every_output_option_is_in_the_table_of_outputs():
+    """Paths in that table are checked before the work starts."""
     known = {*command.OUTPUT_FILES, *command.OUTPUT_FOLDERS}
     commands = main.make_parser()._subparsers._group_actions[0].choices
     found = {
@@ -228,18 +228,18 @@ def test_every_path_of_an_option_is_checked_before_work():
     assert found - {"policy", "lock", "later", "open"} == known
 
 
-def test_warnings_are_lines(capsys):
+def test_warnings_are_printed_as_single_lines(capsys):
     def run(arguments):
         warnings.warn("the checkpoint is tried again", stacklevel=1)
         return {}
 
-    assert do(run) == 0
+    assert run_as_command(run) == 0
     assert (
         capsys.readouterr().err == "spiel-cr: warning: the checkpoint is tried again\n"
     )
 
 
-def test_a_closed_pipe_drops_what_comes():
+def test_writes_to_a_closed_pipe_are_dropped():
     read, write = os.pipe()
     stream = process.Forgiving(open(write, "w", encoding="ascii"))
     text = stream.text()
@@ -251,7 +251,7 @@ def test_a_closed_pipe_drops_what_comes():
     assert isinstance(stream.error, BrokenPipeError)
 
 
-def test_a_full_pipe_is_waited_for():
+def test_write_to_a_full_pipe_waits():
     read, write = os.pipe()
     os.set_blocking(write, False)
     text = process.Forgiving(open(write, "w", encoding="ascii")).text()
@@ -266,7 +266,7 @@ def test_a_full_pipe_is_waited_for():
 
 @pytest.mark.skipif(not pathlib.Path("/dev/full").exists(), reason="no /dev/full")
 @pytest.mark.slow
-def test_streams_as_a_process(tmp_path):
+def test_full_and_closed_streams_set_the_exit_code(tmp_path):
     words = ["info", "--game", "kuhn_poker", "--json"]
     with open("/dev/full", "w") as full:
         child = start(*words, stdout=full)
@@ -285,8 +285,8 @@ def test_streams_as_a_process(tmp_path):
     assert closed.returncode == 0
 
 
-def test_a_bar_that_was_not_made_says_nothing(monkeypatch, capsys):
-    """An interrupt within tqdm's `__init__`; any other such error is still told."""
+def test_unfinished_progress_bars_print_no_error(monkeypatch, capsys):
+    """An interrupt in tqdm's `__init__` leaves one; other errors are still printed."""
     monkeypatch.setattr(sys, "unraisablehook", process._without_unfinished_bars)
     unmade = object.__new__(tqdm)
     vars(unmade).update(disable=False)
@@ -316,29 +316,32 @@ def test_a_bar_that_was_not_made_says_nothing(monkeypatch, capsys):
         ({"saved": True}, ""),
     ],
 )
-def test_an_interrupt_says_what_is_lost(capsys, given, said):
+def test_interrupt_reports_which_results_are_kept(capsys, given, said):
     def run(arguments):
         raise KeyboardInterrupt
 
     defaults = {"resumes": True, "checkpoint": None, "save": "a.npz", **given}
-    assert do(run, **defaults) == 128 + signal.SIGINT
+    assert run_as_command(run, **defaults) == 128 + signal.SIGINT
     *lines, last = capsys.readouterr().err.splitlines()
     assert last == "spiel-cr: interrupted"
     assert len(lines) == bool(said) and all(line.startswith(said) for line in lines)
 
 
-def test_an_interrupt_within_the_import_of_a_module_in_c(capsys):
-    """pybind11 makes an ImportError of it."""
+def test_interrupt_during_the_import_of_a_c_module(capsys):
+    """pybind11 turns the interrupt into an ImportError."""
 
     def run(arguments):
         raise ImportError("initialization failed") from KeyboardInterrupt()
 
-    assert do(run, resumes=True, checkpoint=None, save=None) == 128 + signal.SIGINT
+    assert (
+        run_as_command(run, resumes=True, checkpoint=None, save=None)
+        == 128 + signal.SIGINT
+    )
     assert capsys.readouterr().err.endswith("spiel-cr: interrupted\n")
 
 
-def states_of_a_bar(terminal, progress, late, capsys, monkeypatch):
-    """Returns what a bar of 20 items prints on stderr, which may be a terminal."""
+def output_of_a_bar(terminal, progress, late, capsys, monkeypatch):
+    """Return what a bar of 20 items prints on stderr, which may be a terminal."""
     monkeypatch.setattr(sys.stderr, "isatty", lambda: terminal)
     monkeypatch.setattr(messages, "_LATE", late)
     for _ in messages.progress_bar(range(20), progress=progress):
@@ -347,9 +350,9 @@ def states_of_a_bar(terminal, progress, late, capsys, monkeypatch):
 
 
 @pytest.mark.parametrize("terminal", [False, True])
-def test_files_get_few_states_of_a_bar(terminal, capsys, monkeypatch):
-    """On a terminal ten a second; in a file two lines, without carriage returns."""
-    text = states_of_a_bar(terminal, True, 10.0, capsys, monkeypatch)
+def test_progress_bar_prints_few_lines_to_files(terminal, capsys, monkeypatch):
+    """A terminal gets many updates; a file gets two lines without carriage returns."""
+    text = output_of_a_bar(terminal, True, 10.0, capsys, monkeypatch)
     assert "20/20" in text and (text.count("/20") <= 3) != terminal
     assert ("\r" in text) == terminal
     if not terminal:
@@ -368,11 +371,11 @@ def test_files_get_few_states_of_a_bar(terminal, capsys, monkeypatch):
 def test_long_calls_show_progress_on_a_terminal(
     terminal, progress, late, shown, capsys, monkeypatch
 ):
-    text = states_of_a_bar(terminal, progress, late, capsys, monkeypatch)
+    text = output_of_a_bar(terminal, progress, late, capsys, monkeypatch)
     assert ("20/20" in text) == shown and bool(text) == shown
 
 
-def test_a_device_that_jax_cannot_use_is_named():
+def test_error_names_a_platform_that_jax_cannot_use():
     """The message is about the variable, not about a mistake in spiel_cr."""
     words = "solve --game kuhn_poker --algorithm cfr+ --iterations 2".split()
     code = "from spiel_cr.eval.cli import main; main.main()"

@@ -1,4 +1,4 @@
-"""Signal games on the command line: solved, sized, shown, played."""
+"""Games in public-tree form on the command line: solve, info, show and play."""
 
 import re
 
@@ -40,7 +40,7 @@ def policy_file(tmp_path_factory):
     return path
 
 
-def test_solve_says_form_and_judge(capsys, tmp_path):
+def test_solve_reports_form_and_evaluator(capsys, tmp_path):
     path = tmp_path / "leduc.npz"
     game = ("--game", SMALL, "--algorithm", "cfr+", "--iterations", 100)
     words = ("--form", "public-tree", "--save", path)
@@ -58,7 +58,7 @@ def test_solve_says_form_and_judge(capsys, tmp_path):
     assert compiled["nash_conv"] == pytest.approx(found["nash_conv"], abs=1e-9)
 
 
-def test_info_counts_public_nodes_and_signals(capsys):
+def test_info_counts_public_nodes_and_private_states(capsys):
     found, out, _ = told(capsys, "info", "--game", LEDUC, "--form", "public-tree")
     tree = spiel_cr.build_tree(LEDUC)
     assert found["infosets"] == [len(own) for own in tree.infosets]
@@ -72,7 +72,7 @@ def test_info_counts_public_nodes_and_signals(capsys):
     )
 
 
-def test_show_prints_a_grid(capsys, policy_file):
+def test_show_prints_a_grid_of_hands(capsys, policy_file):
     words = ("--policy", policy_file, "--game", LEDUC, "--node", "check check")
     found, out, _ = told(capsys, "show", *words)
     assert (found["node"], found["player"], found["round"]) == (["call", "call"], 0, 1)
@@ -82,7 +82,7 @@ def test_show_prints_a_grid(capsys, policy_file):
     rows = [row["probabilities"] for row in found["hands"]]
     assert np.allclose(rows, expected, atol=1e-12)
     assert found["actions"] == ["fold", "call", "raise"]
-    # One grid for each action, cards of the board across.
+    # Each action has a grid, whose columns are board cards.
     assert "\nraise\n    0   1   2\n" in out
     assert f"{round(100 * expected[8, 2]):>3}" in out
     board, _, _ = told(capsys, "show", *words, "--board", "2")
@@ -90,8 +90,8 @@ def test_show_prints_a_grid(capsys, policy_file):
     assert board["hands"][2] == found["hands"][8]
 
 
-def test_hands_of_two_cards_lie_by_rank():
-    """Suited above the diagonal; a cell is the mean of its hands."""
+def test_hands_of_two_cards_are_placed_by_rank():
+    """Suited hands are above the diagonal, and a cell is the mean of its hands."""
     hands = ["AhKh", "AsKd", "KdAs", "2c2d"]
     rows, columns, place = hand_grid._places(hands, ["9c"] * 4)
     assert rows == columns and rows[:2] == ("A", "K")
@@ -114,7 +114,7 @@ def test_rows_and_columns_without_hands_are_not_printed():
     ]
 
 
-def test_names_of_kuhn():
+def test_grid_of_kuhn_poker_names_its_cards():
     policy = FormPolicy(kuhn(), [np.array([1] + [0.5] * 12)] * 2)
     grid = hand_grid.hand_grid(policy, "pass bet")
     assert grid.rows == ("J", "Q", "K") and grid.actions == ("pass", "bet")
@@ -124,7 +124,7 @@ def test_names_of_kuhn():
 
 @pytest.fixture(scope="module")
 def ranges():
-    """A river with six hands each; OpenSpiel lists 1 624 350 deals and refuses most."""
+    """Load a river with six hands each; OpenSpiel also lists impossible deals."""
     reach = np.zeros((2, 1326), int)
     reach[:, 5::230] = 1
     return pyspiel.load_game(
@@ -135,7 +135,7 @@ def ranges():
     )
 
 
-def test_ranges_prefer_signals(ranges):
+def test_games_with_ranges_prefer_the_public_tree_form(ranges):
     found = choose_form(open_game(ranges), GameOptions(), FormRequirements({}))
     assert found.form == "public-tree" and "deals of probability zero" in found.text
     with pytest.raises(
@@ -154,8 +154,8 @@ def test_grids_leave_out_impossible_deals(ranges):
     assert grid.played == pytest.approx(1 / len(grid.actions))
 
 
-def refusing(path):
-    """Chance's outcome 1 has probability zero, and may not be taken."""
+def node_with_impossible_deal(path):
+    """Return a node; chance outcome 1 has probability zero and raises if applied."""
     if path[:1] == (1,):
         raise pyspiel.SpielError("impossible deal")
     if not path:
@@ -165,8 +165,8 @@ def refusing(path):
     return Node(TERMINAL, utility=1.0 if path[1] == path[2] else -1.0)
 
 
-def test_games_whose_impossible_deals_are_refused_are_judged_by_our_own():
-    tree = spiel_cr.build_tree(MadeGame(refusing, "refusing"))
+def test_games_with_impossible_deals_use_our_evaluator():
+    tree = spiel_cr.build_tree(MadeGame(node_with_impossible_deal, "refusing"))
     result = spiel_cr.solve(tree, "lp")
     judged = openspiel_evaluator.evaluate_result(result)
     assert judged.evaluator == "spiel_cr" and judged.nash_conv == pytest.approx(
@@ -175,11 +175,11 @@ def test_games_whose_impossible_deals_are_refused_are_judged_by_our_own():
     named = "error when they are applied.* omit --evaluator"
     with pytest.raises(InvalidGameError, match=named):
         openspiel_evaluator.evaluate_result(result, "openspiel")
-    with pytest.raises(InvalidGameError, match=named):  # as `evaluate` asks first
+    with pytest.raises(InvalidGameError, match=named):  # `evaluate` calls this first.
         openspiel_evaluator.check_memory(tree, None)
 
 
-def test_policies_are_saved_before_they_are_judged(capsys, tmp_path, monkeypatch):
+def test_policies_are_saved_before_the_evaluation(capsys, tmp_path, monkeypatch):
     def fail(*_, **__):
         raise pyspiel.SpielError("it fails")
 
@@ -191,8 +191,8 @@ def test_policies_are_saved_before_they_are_judged(capsys, tmp_path, monkeypatch
     spiel_cr.load_policy(path, KUHN)
 
 
-def test_bots_play_it(policy_file):
-    """Lazily: the game is not compiled for it."""
+def test_policy_bot_plays_a_public_tree_policy(policy_file):
+    """The bot does not need a game tree."""
     bot = f"policy(path={policy_file})"
     assert not read_string(bot).needs_tree
     game = prepare(LEDUC, [bot])
@@ -205,7 +205,7 @@ def test_bots_play_it(policy_file):
     assert isinstance(opponent, FormPolicy)
 
 
-def test_best_responses_and_evaluations_take_it(capsys, policy_file):
+def test_best_response_to_a_public_tree_policy_is_exact(capsys, policy_file):
     exact = spiel_cr.load_policy(policy_file)
     signals = spiel_cr.solve(exact.form, "cfr+", 50)
     words = ("best-response", "--game", LEDUC, "--policy", policy_file)
@@ -214,10 +214,10 @@ def test_best_responses_and_evaluations_take_it(capsys, policy_file):
 
 
 @pytest.mark.slow
-def test_best_response_on_the_signal_form_is_that_of_the_compiled_game(
+def test_public_tree_best_response_equals_that_of_the_game_tree(
     capsys, tmp_path, monkeypatch
 ):
-    """Of merged signals, which are fewer than the declared ones."""
+    """Equivalent private states are merged, so there are fewer than declared."""
     game = "python_rhode_island_holdem(num_ranks=2,num_suits=2,max_bets=1)"
     path = tmp_path / "rhode.npz"
     result = solve_with(game, "cfr+", 20, form="public-tree", dtype="float32")
@@ -249,7 +249,7 @@ def test_best_response_on_the_signal_form_is_that_of_the_compiled_game(
         assert seat["value"] == pytest.approx(value, abs=1e-9)
 
 
-def test_evaluate_points_to_best_responses(capsys, policy_file):
+def test_evaluate_memory_error_recommends_best_response(capsys, policy_file):
     bot = f"policy(path={policy_file})"
     limits = ("--bot", bot, "--memory-limit", "1MB")
     said = refused(capsys, "evaluate", "--game", LEDUC, *limits)

@@ -1,4 +1,4 @@
-"""How every command refuses: exit code 2, a line that names what is wrong, no work."""
+"""Invalid command lines: exit code 2, a line that names the problem, no output."""
 
 import pytest
 
@@ -13,7 +13,7 @@ STEP = f"subgame {KUHN} --actions"
 RESPONSE = f"best-response {KUHN} --policy"
 TOURNAMENT = f"tournament {KUHN} --out OUT"
 BOTS = "--bots=uniform;uniform"
-# Who cannot count its turns.
+# A game whose players cannot infer the number of their turns.
 HIDDEN = "restricted_nash_response(game=kuhn_poker(),p=0.5)"
 SAMPLE = f"solve {KUHN} --form simulator"
 SAMPLED = f"{SAMPLE} --algorithm os-mccfr"
@@ -21,7 +21,7 @@ COMPARE = f"compare {KUHN} --algorithms lp --out OUT"
 DEEP = f"solve {KUHN} --algorithm sd-cfr"
 GRID = "show --game python_leduc_poker --policy GRID"
 
-# A command line, and what the last line on stderr names.
+# A command line, and a part of the last line on stderr.
 ROWS = [
     ("", "COMMAND"),
     ("dissolve", "dissolve"),
@@ -155,7 +155,7 @@ ROWS = [
     (f"{TOURNAMENT} {BOTS} --out FILE/below", "FILE"),
 ]
 
-# What is refused before a game is compiled, which may take minutes.
+# Rejected before a game tree is built, which may take minutes.
 JUDGED = f"solve {KUHN} --evaluator openspiel"
 EARLY = [
     (f"{JUDGED} --checkpoint-every=-1", "checkpoint_every=-1"),
@@ -203,7 +203,7 @@ EARLY = [
 
 @pytest.fixture(scope="module")
 def files(tmp_path_factory):
-    """By the words that stand for them: policies, a damaged file, one in use."""
+    """Return paths by placeholder: policies, a corrupt file, and one in use."""
     folder = tmp_path_factory.mktemp("files")
     found = {
         name: folder / f"{name.lower()}.npz"
@@ -218,8 +218,8 @@ def files(tmp_path_factory):
         yield found
 
 
-def refusal(capsys, files, out, words, named):
-    """Nothing is written to stdout, nor to `out`, and the last line names the cause."""
+def check_rejection(capsys, files, out, words, named):
+    """Check that a command fails, writes nothing, and names the cause last."""
     for word, path in {**files, "OUT": out}.items():
         words, named = words.replace(word, str(path)), named.replace(word, str(path))
     assert named in commands.refused(capsys, *words.split())
@@ -227,12 +227,14 @@ def refusal(capsys, files, out, words, named):
 
 
 @pytest.mark.parametrize(("words", "named"), EARLY)
-def test_arguments_are_read_before_games_are_compiled(
+def test_rejects_invalid_arguments_before_building_the_tree(
     tmp_path, capsys, nothing_is_compiled, files, words, named
 ):
-    refusal(capsys, files, tmp_path / "out", words, named)
+    check_rejection(capsys, files, tmp_path / "out", words, named)
 
 
 @pytest.mark.parametrize(("words", "named"), ROWS)
-def test_refusals(tmp_path, capsys, files, words, named):
-    refusal(capsys, files, tmp_path / "out", f"{words} --json" * bool(words), named)
+def test_rejects_invalid_command_lines(tmp_path, capsys, files, words, named):
+    check_rejection(
+        capsys, files, tmp_path / "out", f"{words} --json" * bool(words), named
+    )

@@ -1,4 +1,4 @@
-"""The report of a comparison: numbers, pictures, words; and in a real browser."""
+"""The report of a comparison: numbers, pictures, text, and display in a browser."""
 
 import html.parser
 import io
@@ -38,7 +38,7 @@ SETTINGS = {
     "memory_limit": "4GB",
 }
 OF_KUHN = {**SETTINGS, "games": GAMES[:1]}
-# Of a line of results.
+# Conditions in a line of results.
 CONDITIONS = {
     "machine": "a processor, 2 cores",
     "load": 1.5,
@@ -50,7 +50,7 @@ CONDITIONS = {
 
 
 def record(game, algorithm, seed, level, **others):
-    """A line of results; NashConv falls by ten from point to point."""
+    """Make a line of results whose NashConv falls by ten from point to point."""
     once = registry.find(algorithm).mode == "once"
     steps = [2] if once else [0, 1, 2]
     curve = [[0.02 * 10**k, 10 ** (k + 1), level * 10.0 ** (2 - k)] for k in steps]
@@ -111,7 +111,7 @@ def folder(tmp_path_factory):
     return path
 
 
-def test_each_file_that_cannot_be_written_is_told(tmp_path):
+def test_unwritable_report_files_are_reported(tmp_path):
     for name in ("report.html", "report.md"):
         (tmp_path / name).mkdir()
     told = []
@@ -122,7 +122,7 @@ def test_each_file_that_cannot_be_written_is_told(tmp_path):
 
 
 class Checker(html.parser.HTMLParser):
-    """Notes what is open, what is loaded from elsewhere, and all text."""
+    """A parser that records open tags, external resources and all text."""
 
     VOID = {"meta", "link", "input", "br", "hr", "img", "wbr"}
 
@@ -156,17 +156,17 @@ def read(path):
     return text, checker
 
 
-def test_html_is_whole_and_asks_nobody_for_anything(folder):
+def test_html_is_well_formed_and_loads_nothing(folder):
     text, checker = read(folder / "report.html")
     assert not checker.loads
     assert not re.search(r"url\((?!#)|@import|fetch\(|XMLHttpRequest", text)
     addresses = set(re.findall(r"https?://[^\s\"'<]+", text))
-    # Names of SVG, which nobody fetches.
+    # Namespaces of SVG, which are not fetched.
     assert addresses == {"http://www.w3.org/2000/svg", "http://www.w3.org/1999/xlink"}
     assert "prefers-color-scheme:dark" in text and 'name="viewport"' in text
 
 
-def test_both_reports_say_the_same(folder):
+def test_html_and_markdown_have_the_same_content(folder):
     _, checker = read(folder / "report.html")
     words = "".join(checker.text)
     markdown = (folder / "report.md").read_text("utf-8")
@@ -175,7 +175,7 @@ def test_both_reports_say_the_same(folder):
         "2.5 seconds each",
         "OpenSpiel CFR+ (C++)",
         "1.00e−05",
-        # Three seeds: median, least and greatest.
+        # Three seeds: median, minimum and maximum.
         "0.02",
         "0.01 … 0.07",
         "Lowest NashConv of the iterative solvers: spiel_cr cfr+, 1.00e−05; of those "
@@ -195,7 +195,7 @@ def test_both_reports_say_the_same(folder):
     assert checker.rows == 2 * 7
 
 
-def test_command_can_be_typed_again(folder):
+def test_reported_command_parses_to_the_same_settings(folder):
     markdown = (folder / "report.md").read_text("utf-8")
     (line,) = re.findall(r"^spiel-cr compare .*$", markdown, re.MULTILINE)
     given = main._parse(shlex.split(line))
@@ -208,7 +208,7 @@ def test_command_can_be_typed_again(folder):
     assert main._parse(shlex.split(line)).seconds == 0.1234567
 
 
-def test_rows_are_sorted_medians():
+def test_rows_are_medians_sorted_by_nash_conv():
     first = summary.summarise(SETTINGS, records())[0]
     names = "lp cfr+ resolve(solver=cfr+) openspiel-cfr+ evr-mccfr openspiel-es-mccfr"
     assert [row.entry.name for row in first.rows] == names.split()
@@ -218,13 +218,13 @@ def test_rows_are_sorted_medians():
     assert [band.nash_conv.median for band in sampled.curve] == pytest.approx(
         [2.0, 0.2, 0.02]
     )
-    # A resolved game is no iterative solver, nor is an exact one.
+    # `resolve` and exact solvers do not count as iterative solvers.
     assert first.best(is_spiel_cr=True).entry.name == "cfr+"
     assert first.exact.entry.name == "lp"
     assert (first.expected, first.done) == (12, 10)
 
 
-def test_seeds_that_skipped_points_are_joined_from_the_end():
+def test_curves_of_seeds_are_aligned_at_their_ends():
     short = record("kuhn_poker", "evr-mccfr", 1, 0.04)
     short["curve"] = short["curve"][1:]
     lines = [record("kuhn_poker", "evr-mccfr", 0, 0.02), short]
@@ -236,8 +236,8 @@ def test_seeds_that_skipped_points_are_joined_from_the_end():
     ]
 
 
-def test_runs_from_the_beginning_are_joined_by_iterations():
-    """A quick seed has a run more than the others."""
+def test_restarted_runs_are_aligned_by_iterations():
+    """The second seed was faster and has one run more than the others."""
     name = "openspiel-ismcts"
     lines = []
     for seed, counts in enumerate(([8, 32, 100], [8, 32, 128, 300], [8, 32, 90])):
@@ -253,7 +253,7 @@ def test_runs_from_the_beginning_are_joined_by_iterations():
     assert [band.iterations for band in row.curve] == [8, 32, 100]
 
 
-def test_where_openspiel_cannot_judge_the_report_says_so(tmp_path):
+def test_report_says_why_openspiel_was_not_the_evaluator(tmp_path):
     reason = "3,000,000 histories are too many for OpenSpiel's tool"
     lines = [
         record(
@@ -266,7 +266,7 @@ def test_where_openspiel_cannot_judge_the_report_says_so(tmp_path):
         assert reason in text and "the exact best response of spiel_cr" in text
 
 
-def test_rows_with_too_few_iterations_to_mean_anything_are_marked(tmp_path, capsys):
+def test_rows_with_too_few_iterations_are_marked(tmp_path, capsys):
     names = {"openspiel-mmd": 999, "openspiel-deep-cfr": 8, "cfr+": 1}
     lines = [record("kuhn_poker", n, 0, 1.0, iterations=i) for n, i in names.items()]
     settings = {**OF_KUHN, "algorithms": list(names)}
@@ -285,15 +285,15 @@ def test_rows_with_too_few_iterations_to_mean_anything_are_marked(tmp_path, caps
     assert capsys.readouterr().out.count("too few iterations") == 2
 
 
-def test_unfinished_runs_are_called_so(tmp_path):
+def test_report_counts_unfinished_runs(tmp_path):
     report.write(tmp_path, SETTINGS, records()[:1])
     text = (tmp_path / "report.md").read_text("utf-8")
     assert "Not finished: 1 of 12 runs exist." in text
     assert "Not finished: 0 of 12 runs exist." in text
 
 
-def test_curves_are_where_they_belong(folder):
-    """Both axes logarithmic; nothing lies below rounding; seeds have bands."""
+def test_curves_have_log_axes_and_bands_over_seeds(folder):
+    """Values below rounding error are drawn at a floor."""
     first = summary.summarise(SETTINGS, records())[0]
     series = curves.series_of(first.rows, against="seconds")
     (axis,) = figures.panels(size=(5, 4))
@@ -313,8 +313,8 @@ def test_curves_are_where_they_belong(folder):
     assert (sampled.y0, sampled.y1) == pytest.approx((0.01, 7.0))
 
 
-def test_points_say_their_values(folder):
-    """Of work alone, with 0.6 s of set-up and compiling, and of iterations."""
+def test_points_have_tooltips_with_their_values(folder):
+    """There are panels of time, of time with 0.6 s of set-up, and of iterations."""
     first = summary.summarise(SETTINGS, records())[0]
     series = curves.series_of(first.rows, against="wall")
     cfr = next(one for one in series if one.label == "spiel_cr cfr+")
@@ -325,7 +325,7 @@ def test_points_say_their_values(folder):
     assert len(titles) == sum(len(one.points) for row in every for one in row)
     where = "time with set-up and compilation (s): 0.8"
     assert f"spiel_cr cfr+: NashConv 1.00e−04, {where}" in titles
-    # The seed that is worst, and best.
+    # The range is that of the best and the worst seed.
     sampled = "NashConv 2 (1 to 7), iterations: 10"
     assert f"{first_title(first, 'evr-mccfr')}: {sampled}" in titles
     xml.dom.minidom.parseString(text)
@@ -335,15 +335,15 @@ def first_title(game, name):
     return next(row.entry.title for row in game.rows if row.entry.name == name)
 
 
-def test_pictures_without_any_point_are_drawn():
-    """As of a run that was interrupted before its first curve."""
+def test_chart_without_points_is_drawn():
+    """A run that is interrupted early has no points."""
     (axis,) = figures.panels(size=(5, 4))
     curves.draw(axis, [curves.Curve("cfr+", [])])
     figures.save_svg(axis.figure, io.StringIO())
 
 
-def test_compiling_is_a_bar_beside_seconds(folder):
-    """As long as the seconds, of one scale in a table."""
+def test_compilation_has_a_bar_on_the_scale_of_seconds(folder):
+    """Both bars of a row have the same scale."""
     text = (folder / "report.html").read_text("utf-8")
     (row,) = re.findall(
         r'<tr class="ours"><th scope="row">spiel_cr cfr\+</th>.*?</tr>',
@@ -357,7 +357,7 @@ def test_compiling_is_a_bar_beside_seconds(folder):
     assert widths[1] / widths[0] == pytest.approx(expected, rel=0.1)
 
 
-def test_pictures_of_the_markdown_stand_alone(folder):
+def test_pictures_of_the_markdown_are_complete_files(folder):
     text = (folder / "report.md").read_text("utf-8")
     names = re.findall(r"!\[[^\]]*\]\(([^)]+)\)", text)
     assert names == ["report-1.svg", "report-2.svg"]
@@ -367,7 +367,7 @@ def test_pictures_of_the_markdown_stand_alone(folder):
         assert "OpenSpiel CFR+ (C++)" in picture
 
 
-def test_one_seed_has_no_range(tmp_path):
+def test_report_of_one_seed_has_no_range(tmp_path):
     lines = [record for record in records() if record["seed"] == 0]
     report.write(tmp_path, {**SETTINGS, "seeds": 1}, lines)
     text, checker = read(tmp_path / "report.html")
@@ -377,7 +377,7 @@ def test_one_seed_has_no_range(tmp_path):
     assert {line.count("|") for line in rows} == {9}
 
 
-def test_runs_that_a_longer_one_overtook_are_not_drawn():
+def test_restarts_overtaken_by_a_longer_run_are_not_drawn():
     def seconds_of(way):
         points = [(0.02, 1, 0.9), (0.06, 2, 0.5), (0.03, 4, 0.1), (0.5, 8, 0.05)]
         bands = tuple(
@@ -396,8 +396,8 @@ def test_runs_that_a_longer_one_overtook_are_not_drawn():
     assert seconds_of("iterates") == [0.02, 0.06, 0.03, 0.5]
 
 
-def test_ratios_are_words(tmp_path):
-    """Tens, millions, and what has no name."""
+def test_ratios_are_written_out(tmp_path):
+    """Ratios are written as integers up to a limit."""
     for level, words in (
         (1e-5, ", 100 times as much"),
         (2.4e-11, ", 42,000,000 times as much"),
@@ -409,7 +409,7 @@ def test_ratios_are_words(tmp_path):
         assert words in (tmp_path / "report.md").read_text("utf-8")
 
 
-def test_numbers_are_short():
+def test_numbers_are_rounded():
     shown = [html_page.number(x) for x in (0, 1e-9, 0.12345, 12345678.0, -0.25, None)]
     assert shown == ["0", "1.00e−09", "0.123", "12,345,678", "−0.25", "–"]
     assert html_page.number(math.nan) == "–"
@@ -418,8 +418,8 @@ def test_numbers_are_short():
 
 @browser.needs_browser
 @pytest.mark.parametrize("width", [1280, 390])
-def test_in_a_real_browser(folder, tmp_path, width):
-    """Nothing on the console, nothing wider than the window, and something to see."""
+def test_report_fits_the_browser_window(folder, tmp_path, width):
+    """The console is empty, nothing is wider than the window, and colours vary."""
     _, picture, console, (wide, window) = browser.open_page(
         folder / "report.html", tmp_path, width=width, script=""
     )

@@ -1,4 +1,4 @@
-"""Looking inside a strategy: numbers against a slow walk, the command, the page."""
+"""Inspecting a strategy: values compared with recursion, the command, the page."""
 
 import json
 import re
@@ -18,17 +18,20 @@ from tests.support.commands import refused, report, run, told
 from tests.support.strategies import random_behaviours
 
 
-def walk(state, policy, own, others, found):
-    """Player 0's value by recursion; notes reach and values at every infoset.
+def recursive_value(state, policy, own, others, found):
+    """Return player 0's value; record reach and values of every infoset in `found`.
 
-    `own[p]` is player p's own reach, `others[p]` that of the opponent and chance.
+    `own[p]` is the reach probability of player p, and `others[p]` is that of the
+    opponent and chance.
     """
     if state.is_terminal():
         return state.player_return(0)
     if state.is_chance_node():
         return sum(
             share
-            * walk(state.child(a), policy, own, [o * share for o in others], found)
+            * recursive_value(
+                state.child(a), policy, own, [o * share for o in others], found
+            )
             for a, share in state.chance_outcomes()
         )
     player = state.current_player()
@@ -39,7 +42,9 @@ def walk(state, policy, own, others, found):
         next_own, next_others = list(own), list(others)
         next_own[player] *= share
         next_others[1 - player] *= share
-        worth = walk(state.child(action), policy, next_own, next_others, found)
+        worth = recursive_value(
+            state.child(action), policy, next_own, next_others, found
+        )
         worths[action] = worth
         total += share * worth
     sign = 1 - 2 * player
@@ -56,12 +61,14 @@ def walk(state, policy, own, others, found):
 
 
 @pytest.mark.parametrize("name", ["leduc7", "goofspiel3_simultaneous"])
-def test_numbers_agree_with_a_slow_walk(name):
+def test_infoset_values_and_reach_equal_recursion(name):
     tree = games.compiled(name)
     strategy = random_behaviours(tree, 1)
     policy = policy_lib.tabular_policy(tree, strategy)
     found = {}
-    walk(tree.game.new_initial_state(), policy, [1.0, 1.0], [1.0, 1.0], found)
+    recursive_value(
+        tree.game.new_initial_state(), policy, [1.0, 1.0], [1.0, 1.0], found
+    )
     views = infoset_view.view_infosets(tree, strategy)
     assert len(found) == len(views[0]) + len(views[1])
     for view in (*views[0], *views[1]):
@@ -75,8 +82,8 @@ def test_numbers_agree_with_a_slow_walk(name):
             assert action.value == pytest.approx(expected, abs=1e-11)
 
 
-def test_best_values_are_those_of_a_best_response():
-    """At infosets where the player never acts again, the best action's value."""
+def test_best_value_equals_the_best_action_at_last_infosets():
+    """If the player does not act again, a best response plays the best action."""
     tree = games.compiled("kuhn")
     views = infoset_view.view_infosets(tree, random_behaviours(tree, 2))
     last = [v for v in (*views[0], *views[1]) if len(v.key) == 3 or v.player == 1]
@@ -93,7 +100,7 @@ def saved(tmp_path_factory):
     return path
 
 
-def test_the_command(saved, capsys):
+def test_show_lists_the_infosets_of_a_policy(saved, capsys):
     words = ("--policy", saved, "--game", "kuhn_poker")
     found, text, _ = told(capsys, "show", *words)
     out = text.splitlines()
@@ -105,14 +112,14 @@ def test_the_command(saved, capsys):
     assert all(abs(infoset["gain"]) < 1e-9 for infoset in found["infosets"])
     assert any("Bet 1.0000" in line for line in out)
     assert sum("6 of 6 information states" in line for line in out) == 2
-    # Information states have the words of the page, in JSON, too.
+    # JSON names information states as the page does.
     names = {i["key"]: i["name"] for i in found["infosets"]}
     assert (names["0"], names["0pb"]) == ("J, after the deal", "J, after Check, Bet")
     assert set(names.values()) <= {line[43:] for line in out}
     assert any("Fold 1.0000" in line for line in out)
 
 
-def test_filters(saved, capsys):
+def test_show_filters_by_player_name_and_limit(saved, capsys):
     game = ("show", "--policy", saved, "--game", "kuhn_poker")
     words = ("--player", 1, "--find", "B", "--sort", "reach")
     found = report(capsys, *game, *words)["infosets"]
@@ -126,8 +133,8 @@ def test_filters(saved, capsys):
     assert len(found["infosets"]) == 4 and found["left_off"] == 8
 
 
-def test_the_order_of_gains_is_by_what_they_are_worth_in_a_match():
-    """A gain at an infoset that the player avoids by itself comes late."""
+def test_gain_order_weights_gains_by_the_players_reach():
+    """A gain at an infoset that the player rarely reaches comes late in the order."""
     tree = games.compiled("kuhn")
     strategy = random_behaviours(tree, 1)
     views = infoset_view.view_infosets(tree, strategy)[0]
@@ -159,7 +166,7 @@ def leduc_page(tmp_path_factory):
     return path, page_of(tree, random_behaviours(tree, 4), path)
 
 
-def test_the_page_holds_the_whole_tree(leduc_page):
+def test_page_contains_the_whole_tree(leduc_page):
     tree, (path, views) = games.compiled("leduc7"), leduc_page
     text = path.read_text("utf-8")
     data = data_of(text)
@@ -171,13 +178,13 @@ def test_the_page_holds_the_whole_tree(leduc_page):
     for parent, _, share, *_ in nodes[1:]:
         below[parent] += share
     np.testing.assert_allclose(below[below > 0], 1, atol=1e-4)
-    # OpenSpiel's value of the game, and reach, of the policy.
+    # Values of all histories, and reach of terminal ones.
     walked = policy_lib.history_values(tree, random_behaviours(tree, 4))
     values = sorted(node[6] for node in nodes)
     np.testing.assert_allclose(values, np.sort(walked), atol=1e-4)
     leaves = sum(node[5] for node in nodes if node[3] == pyspiel.PlayerId.TERMINAL)
     assert leaves == pytest.approx(1, abs=1e-4)
-    # Cards have names.
+    # Private cards are shown by name.
     held = {view[2] for own in data["infosets"] for view in own}
     assert held == {"J", "Q", "K"}
     of = {(view.player, view.key): view for view in views}
@@ -193,8 +200,8 @@ def test_the_page_holds_the_whole_tree(leduc_page):
     assert not re.search(r"https?://|src=|url\(", text)
 
 
-def test_the_likeliest_histories_of_a_large_game(monkeypatch):
-    """In order of their probability; what is not walked has no value."""
+def test_large_game_pages_show_the_likeliest_histories(monkeypatch):
+    """Histories are sorted by probability, and unexpanded ones have no value."""
     monkeypatch.setattr(tree_page, "MOST_STEPPED", 500)
     game = pyspiel.load_game("phantom_ttt")
     policy = UniformRandomPolicy(game)
@@ -211,8 +218,8 @@ def test_the_likeliest_histories_of_a_large_game(monkeypatch):
     assert [c["action"] for row in board["rows"] for c in row] == list(range(9))
 
 
-def test_values_where_all_below_is_walked():
-    """The likeliest histories of a game with an end that is near."""
+def test_page_values_are_exact_if_all_descendants_are_expanded():
+    """A small game is expanded completely, so its root has the exact value."""
     game = pyspiel.load_game("kuhn_poker")
     policy = UniformRandomPolicy(game)
     nodes = data_of(tree_page.tree_page(game, policy, [], "b"))["nodes"]
@@ -223,8 +230,8 @@ def test_values_where_all_below_is_walked():
 
 
 @browser.needs_browser
-def test_the_page_opens_with_all_hands(tmp_path):
-    """At the first decision; below are decisions by own reach x gain."""
+def test_page_opens_with_all_hands_of_the_first_decision(tmp_path):
+    """Decisions are listed below, sorted by the player's reach times the gain."""
     tree = games.compiled("leduc7")
     path = tmp_path / "tree.html"
     views = page_of(tree, random_behaviours(tree, 4), path)
@@ -241,13 +248,13 @@ def test_the_page_opens_with_all_hands(tmp_path):
     percent = [100 * action.probability for action in first.actions]
     shown = re.findall(r"\w+ ([\d.]+)%", tiles[0][2].replace("&nbsp;", "\u00a0"))
     assert list(map(float, shown)) == pytest.approx(percent, abs=0.006)
-    # The game's own words are last.
+    # The game's information-state string comes last.
     assert re.search(r'id="state"[^>]*>p0 card 2 public - bets dd</pre></main>', dom)
     losses = re.findall(r"could gain ([\d.e+−-]+) per match", dom)
     expected = sorted((v.player_reach * v.gain for v in views), reverse=True)[:100]
     found = [float(loss.replace("−", "-")) for loss in losses]
     assert found == pytest.approx(expected, abs=1e-4) and len(found) == 100
-    # Worth on the average of matches that come here, as its actions are.
+    # The value is conditional on reaching the infoset, as for its actions.
     (worth,) = re.findall(
         r"Value of the information state for player \d: ([\d.e−]+);", dom
     )
@@ -256,8 +263,8 @@ def test_the_page_opens_with_all_hands(tmp_path):
     )
 
 
-def test_deals_have_the_names_of_cards():
-    """OpenSpiel numbers the deals of Leduc poker; players see cards."""
+def test_deals_are_named_by_cards():
+    """OpenSpiel numbers the deals of Leduc poker; the page shows cards."""
     state = pyspiel.load_game("leduc_poker").new_initial_state()
     names = [name for _, name, _ in tree_page.outcomes_of(state)]
     cards = [rank + suit for rank in "JQK" for suit in "♠♥"]
@@ -269,15 +276,15 @@ def test_deals_have_the_names_of_cards():
     assert [name for _, name, _ in tree_page.outcomes_of(state)] == cards[2:]
 
 
-def test_the_page_is_all_that_the_command_says(saved, tmp_path, capsys):
+def test_show_html_prints_nothing_on_stdout(saved, tmp_path, capsys):
     page = tmp_path / "kuhn.html"
     run("show", "--policy", saved, "--game", "kuhn_poker", "--html", page)
     out, err = capsys.readouterr()
     assert not out and f"page: {page}" in err and page.exists()
 
 
-def test_pages_of_other_forms(tmp_path, capsys):
-    """Signals, and samples of a game that was never laid out."""
+def test_pages_of_public_tree_and_simulator_policies(tmp_path, capsys):
+    """Pages support the public-tree form, and sampling without a game tree."""
     page = tmp_path / "page.html"
     for game, algorithm in (
         ("python_leduc_poker", ("--form", "public-tree", "--iterations", 5)),
@@ -291,13 +298,13 @@ def test_pages_of_other_forms(tmp_path, capsys):
         capsys.readouterr()
         words = ("show", "--policy", saved, "--game", game, "--html", page)
         assert report(capsys, *words)["html"] == str(page)
-        # Small games are compiled for the page: it knows values.
+        # The tree of a small game is built for the page, which then shows values.
         infosets = data_of(page.read_text("utf-8"))["infosets"]
         assert all(view[7] is not None for own in infosets for view in own)
 
 
-def test_a_game_too_large_to_be_laid_out(tmp_path, capsys):
-    """Its policy is no list, and its page knows no gains."""
+def test_policies_without_a_game_tree_have_a_page_but_no_list(tmp_path, capsys):
+    """Such a policy cannot be listed, and its page has no gains."""
     saved, page = tmp_path / "phantom.npz", tmp_path / "page.html"
     words = ("--form", "simulator", "--iterations", 2, "--save", saved)
     run("solve", "--game", "phantom_ttt", "--algorithm", "es-mccfr", *words)
@@ -312,7 +319,7 @@ def test_a_game_too_large_to_be_laid_out(tmp_path, capsys):
 
 
 @browser.needs_browser
-def test_the_list_of_a_page_begins_as_asked(saved, tmp_path):
+def test_page_list_starts_with_the_filters_of_the_command(saved, tmp_path):
     page = tmp_path / "kuhn.html"
     words = ("--player", 1, "--find", "B", "--sort", "game", "--limit", 2)
     run("show", "--policy", saved, "--game", "kuhn_poker", "--html", page, *words)
@@ -324,8 +331,8 @@ def test_the_list_of_a_page_begins_as_asked(saved, tmp_path):
 
 @browser.needs_browser
 @pytest.mark.parametrize("width", [1280, 390])
-def test_in_a_real_browser(leduc_page, tmp_path, width):
-    """Search, and click the first result."""
+def test_page_search_works_in_a_browser(leduc_page, tmp_path, width):
+    """A search lists decisions, and a click on the first one opens it."""
     acts = """
     const find = document.getElementById("find");
     find.value = "1";

@@ -1,4 +1,4 @@
-"""`spiel-cr solve` without compiling, and what takes the policies that it saves."""
+"""`spiel-cr solve` without a game tree, and commands that use its saved policies."""
 
 import re
 
@@ -27,7 +27,7 @@ LIMIT = ("--memory-limit", "3GB")
 
 @pytest.fixture(scope="module")
 def saved(tmp_path_factory):
-    """A policy of Kuhn poker that was sampled without compiling."""
+    """Save a policy of Kuhn poker that was sampled without a game tree."""
     path = tmp_path_factory.mktemp("policy") / "kuhn.npz"
     result = solve_with(
         "kuhn_poker", "os-mccfr(batch=64)", 3, form="simulator", memory_limit="3GB"
@@ -36,7 +36,9 @@ def saved(tmp_path_factory):
     return path
 
 
-def test_solve_without_compiling(tmp_path, capsys, nothing_is_compiled):
+def test_solve_simulated_reports_form_and_table_size(
+    tmp_path, capsys, nothing_is_compiled
+):
     path = tmp_path / "policy.npz"
     words = ("solve", "--game", "phantom_ttt", *SAMPLE, *LIMIT, "--form", "simulator")
     found = report(capsys, *words, "--save", path, "--seed", "4")
@@ -50,13 +52,13 @@ def test_solve_without_compiling(tmp_path, capsys, nothing_is_compiled):
     assert plain["keys"] == "strings"
 
 
-def test_games_that_do_not_fit_are_sampled_where_the_algorithm_samples(capsys):
+def test_too_large_games_are_simulated_if_the_algorithm_samples(capsys):
     words = ("solve", "--game", "phantom_ttt", *LIMIT)
     found, _, err = told(capsys, *words, *SAMPLE)
     assert found["form"] == "simulator"
     (said,) = (line for line in err.splitlines() if "--form simulator" in line)
     assert "phantom_ttt() has about" in said
-    # Little memory for worlds, which are walked as far as it goes.
+    # A low limit, because worlds are enumerated until the limit is reached.
     exact = ("--algorithm", "cfr+", "--memory-limit", "500MB")
     for more in (exact, (*SAMPLE, "--until", "1")):
         said = refused(capsys, *words, *more)
@@ -70,13 +72,13 @@ def test_games_that_do_not_fit_are_sampled_where_the_algorithm_samples(capsys):
         ((*SAMPLE, "--dtype", "float32"), "dtype='float32' needs .*; leave it out"),
     ],
 )
-def test_it_is_said_why_a_game_that_does_not_fit_is_not_sampled(capsys, words, why):
+def test_error_says_why_a_too_large_game_cannot_be_simulated(capsys, words, why):
     said = refused(capsys, "solve", "--game", "phantom_ttt", *LIMIT, *words)
     assert re.search(f"cannot be simulated: .*{why}", said)
 
 
-def test_a_checkpoint_decides_whether_the_game_is_compiled(tmp_path, capsys):
-    """Not the memory that is free when a run goes on."""
+def test_checkpoint_determines_the_form(tmp_path, capsys):
+    """The form does not depend on the memory that is free when the run resumes."""
     words = ("solve", "--game", "kuhn_poker", *SAMPLE, *LIMIT, "--checkpoint")
     for number, how in enumerate(("simulator", "tree")):
         path = tmp_path / f"{number}.npz"
@@ -90,20 +92,20 @@ def test_a_checkpoint_decides_whether_the_game_is_compiled(tmp_path, capsys):
     assert "0.npz has this form: until" in said
 
 
-def test_a_checkpoint_of_a_compiled_game_is_not_sampled(tmp_path, capsys):
+def test_checkpoint_of_a_game_tree_is_not_simulated(tmp_path, capsys):
     words = ("solve", "--game", "kuhn_poker", *SAMPLE, "--checkpoint", tmp_path / "c")
     report(capsys, *words)
     said = refused(capsys, *words, "--memory-limit", "1MB")
     assert "c is of a game tree" in said
 
 
-def test_games_that_fit_are_compiled(capsys):
+def test_tree_is_built_if_it_fits_in_memory(capsys):
     words = ("solve", "--game", "kuhn_poker", "--iterations", "3", *LIMIT)
     found = report(capsys, *words)
     assert found["form"] == "tree" and found["nash_conv"] > 0
 
 
-def test_bots_play_the_policy(saved, nothing_is_compiled):
+def test_policy_bot_plays_the_saved_policy(saved, nothing_is_compiled):
     text = f"policy(path={saved})"
     assert not read_string(text).needs_tree
     game = prepare("kuhn_poker", [text, "uniform"])
@@ -117,14 +119,14 @@ def test_bots_play_the_policy(saved, nothing_is_compiled):
     assert dict(bot.get_policy(state)) == policy.action_probabilities(state)
 
 
-def test_opponents_are_read_from_the_policy(saved, nothing_is_compiled):
+def test_opponent_is_loaded_from_the_saved_policy(saved, nothing_is_compiled):
     opponent = load_opponent(str(saved), "kuhn_poker")
     assert isinstance(opponent, TablePolicy)
     with pytest.raises(ValueError, match="a policy of kuhn_poker"):
         load_opponent(str(saved), "leduc_poker")
 
 
-def test_a_best_response_to_the_policy_is_exact(saved, capsys):
+def test_best_response_to_a_sampled_policy_is_exact(saved, capsys):
     words = ("best-response", "--game", "kuhn_poker", "--policy", saved)
     found = report(capsys, *words, "--method", "exact")
     tree = games.compiled("kuhn")
@@ -134,14 +136,14 @@ def test_a_best_response_to_the_policy_is_exact(saved, capsys):
     assert found["unvisited_share"] == 0
 
 
-def test_infosets_that_were_never_met_are_reported(tmp_path, capsys):
+def test_share_of_unvisited_infosets_is_reported(tmp_path, capsys):
     path = tmp_path / "policy.npz"
     words = ("--algorithm", "os-mccfr(batch=1)", "--iterations", "2", *LIMIT)
     game = ("--game", "leduc_poker")
     run("solve", *game, *words, "--form", "simulator", "--save", path)
     capsys.readouterr()
     bots = ("--bots", f"policy(path={path});uniform", "--matches", "4")
-    # The second time all matches lie in the folder.
+    # The second time, all matches are read from the folder.
     for _ in range(2):
         out = ("--out", tmp_path / "out")
         found, out, _ = told(capsys, "tournament", *game, *bots, *out)
@@ -154,7 +156,7 @@ def test_infosets_that_were_never_met_are_reported(tmp_path, capsys):
     assert 0.3 < share <= 1 and f"never visited: {share:.1%} of" in out
 
 
-def test_show_lists_the_policy(saved, capsys):
+def test_show_lists_a_sampled_policy(saved, capsys):
     found = report(capsys, "show", "--game", "kuhn_poker", "--policy", saved)
     assert len(found["infosets"]) == 12
     played = [a["probability"] for a in found["infosets"][0]["actions"]]
@@ -162,7 +164,7 @@ def test_show_lists_the_policy(saved, capsys):
 
 
 @pytest.mark.slow
-def test_a_tournament_with_the_policy(tmp_path, capsys):
+def test_sampled_policy_beats_uniform_in_a_tournament(tmp_path, capsys):
     path = tmp_path / "policy.npz"
     words = ("solve", "--game", "phantom_ttt", *SAMPLE[:3], "150", *LIMIT)
     run(*words, "--save", path, "--form", "simulator")
@@ -174,7 +176,7 @@ def test_a_tournament_with_the_policy(tmp_path, capsys):
 
 
 @pytest.mark.slow
-def test_the_playing_evaluator_plays_the_policy(saved, capsys):
+def test_evaluation_by_matches_visits_the_whole_policy(saved, capsys):
     words = ("evaluate", "--game", "kuhn_poker", "--method", "matches")
     words += ("--matches", "200", "--bot", f"policy(path={saved})")
     found = report(capsys, *words)

@@ -17,7 +17,7 @@ WRITE = "--write-ranges", "ranges.txt"
 RIVER = [*SPOT, "--board", "5c9cJc2c3d", "--stack", "30"]
 
 
-def test_a_saved_spot_is_opened_without_solving(capsys, tmp_path, monkeypatch):
+def test_saved_spot_is_opened_without_solving(capsys, tmp_path, monkeypatch):
     saved, picture, table = (tmp_path / n for n in ("a.npz", "a.png", "a.csv"))
     node = "--node", "check check"
     stacks = "--stack", "30,50"
@@ -64,7 +64,7 @@ def test_a_saved_spot_is_opened_without_solving(capsys, tmp_path, monkeypatch):
         ),
     ],
 )
-def test_refusals(capsys, words, said):
+def test_spot_rejects_missing_or_invalid_options(capsys, words, said):
     assert said in refused(capsys, *words)
 
 
@@ -82,13 +82,13 @@ def test_refusals(capsys, words, said):
         ),
     ],
 )
-def test_refusals_of_saved_spots(capsys, tmp_path, words, said):
+def test_open_rejects_options_without_effect(capsys, tmp_path, words, said):
     saved = tmp_path / "a.npz"
     told(capsys, *RIVER, "--save", saved)
     assert said in refused(capsys, "spot", "--open", saved, *words)
 
 
-def test_rake_in_output_page_and_file(capsys, tmp_path):
+def test_rake_is_kept_in_output_page_and_file(capsys, tmp_path):
     saved, page = tmp_path / "rake.npz", tmp_path / "rake.html"
     solved, out, _ = told(capsys, *RIVER, "--rake", "5%,3", "--save", saved)
     assert "not zero-sum" in out and "value_bounds" not in solved
@@ -101,13 +101,13 @@ def test_rake_in_output_page_and_file(capsys, tmp_path):
     assert "rake 5% 3" in text and "a best response would gain" in text
 
 
-def test_a_page_without_rake_does_not_name_one(capsys, tmp_path):
+def test_page_without_rake_does_not_mention_rake(capsys, tmp_path):
     page = tmp_path / "page.html"
     told(capsys, *RIVER, "--html", page)
     assert "rake" not in page.read_text("utf-8").partition("<script")[0]
 
 
-def test_nor_is_that_with_locks_or_the_value(capsys, monkeypatch):
+def test_last_evaluation_with_locks_is_not_repeated(capsys, monkeypatch):
     evaluated, value = [], best_responses._value
     monkeypatch.setattr(
         best_responses, "_value", lambda *a: evaluated.append(a) or value(*a)
@@ -125,7 +125,7 @@ def test_nor_is_that_with_locks_or_the_value(capsys, monkeypatch):
     assert found["nash_conv_with_locks"] == last < found["nash_conv"]
 
 
-def test_the_last_evaluation_of_a_run_is_not_repeated(capsys, monkeypatch):
+def test_last_evaluation_of_a_run_is_not_repeated(capsys, monkeypatch):
     evaluated = []
     value = best_responses._value
     monkeypatch.setattr(
@@ -141,6 +141,6 @@ def test_the_last_evaluation_of_a_run_is_not_repeated(capsys, monkeypatch):
     assert again["value_bounds"] == pytest.approx(found["value_bounds"], rel=1e-9)
 
 
-def test_the_page_of_a_policy_that_was_not_evaluated():
+def test_page_of_an_unevaluated_policy_has_unknown_nash_conv():
     policy = random_spot_policy("5c9cJc2c3d", "pot; cap 1", "AA;KK")
     assert "NashConv unknown" in spot._lead(policy, {"nash_conv": None})

@@ -1,4 +1,4 @@
-"""The page of a spot: its numbers, and what a browser makes of it."""
+"""The page of a spot: its values, and its behaviour in a browser."""
 
 import json
 import re
@@ -41,7 +41,7 @@ def data_of(page):
     return json.loads(re.search(r"application/json>(.*?)</script>", text, re.S)[1])
 
 
-def test_numbers(solved, page):
+def test_page_has_the_values_of_every_node(solved, page):
     assert "a &lt;lead&gt;" in page.read_text("utf-8")
     data = data_of(page)
     nodes = data["nodes"]
@@ -54,7 +54,7 @@ def test_numbers(solved, page):
         assert numbers.shape == (len(data["hands"][str(found.player)]), 4 + 2 * count)
         assert numbers[:, 3] == pytest.approx(found.ev, rel=1e-3, nan_ok=True)
         assert numbers[:, 4 : 4 + count] == pytest.approx(found.played, rel=1e-3)
-        # An action's EV at its node is the EV of who acts next, seen by the other one.
+        # An action's EV is minus the EV of the opponent at the next node.
         mixed = (found.played * found.action_ev).sum(axis=1)
         assert mixed == pytest.approx(found.ev, abs=1e-9, nan_ok=True)
         for place, child in enumerate(entry["next"]):
@@ -69,7 +69,7 @@ def test_numbers(solved, page):
 
 @needs_browser
 @pytest.mark.parametrize("width", [390, 1200])
-def test_in_a_browser(page, tmp_path, width):
+def test_page_of_a_spot_works_in_a_browser(page, tmp_path, width):
     acts = """document.querySelectorAll('#actions button')[0].click();
     document.querySelector('[value=ev]').click();
     document.querySelector('[title^="AKo"]').click();"""
@@ -84,13 +84,13 @@ def test_in_a_browser(page, tmp_path, width):
     assert re.search(r'<button class="now"[^>]*>.*?check', inside)
 
 
-def test_too_large(solved, monkeypatch):
+def test_rejects_a_spot_that_is_too_large_for_a_page(solved, monkeypatch):
     monkeypatch.setattr(spot_page, "MOST_NUMBERS", 1000)
     with pytest.raises(ValueError, match="a page has room for 1,000; omit --html"):
         spot_page.last_round(solved.average_policy())
 
 
-def test_command(capsys, tmp_path):
+def test_spot_command_writes_the_page(capsys, tmp_path):
     path = tmp_path / "spot.html"
     words = f"spot --board {BOARD} --pot 20 --stack 20 --bets pot --iterations 5"
     ranges = "--ranges", "AA,KQs;QQ,JJ"
@@ -99,7 +99,7 @@ def test_command(capsys, tmp_path):
     assert data_of(path)["board"] == BOARD
 
 
-def test_later_streets_are_means_over_cards(tmp_path, monkeypatch):
+def test_later_streets_are_averaged_over_cards(tmp_path, monkeypatch):
     made, make = [], NodeValues._make_operator
     monkeypatch.setattr(
         NodeValues,
@@ -133,7 +133,7 @@ def test_later_streets_are_means_over_cards(tmp_path, monkeypatch):
         for column, values in every:
             mean = numbers[:, 1] @ numbers[:, column]
             assert mean == pytest.approx(share @ values, abs=2e-3 * abs(mean) + 2e-3)
-        if found.player == 1:  # Whose suits of hands do not change with the board.
+        if found.player == 1:  # Suits of its hands do not depend on the board.
             here = np.array([name == "7c6c" for name in first])
             row = numbers[hands.index("7c6c")]
             mean = share[here] @ found.ev[here] / share[here].sum()
@@ -141,13 +141,13 @@ def test_later_streets_are_means_over_cards(tmp_path, monkeypatch):
             assert row[1] == pytest.approx(share[here].sum(), rel=1e-3)
 
 
-def test_player_who_first_acts_on_a_later_street():
+def test_page_of_a_player_who_first_acts_on_a_later_street():
     policy = random_spot_policy("5c9cJc2c", "none; river pot; cap 1", "AhAd;KhKd", "ip")
     page = spot_page.spot_page(policy, policy.form.sequence_form, "lead")
     assert "AhAd" in page.replace("AdAh", "AhAd")
 
 
-def test_streets_that_have_no_room_are_left_out(monkeypatch):
+def test_streets_beyond_the_size_limit_are_omitted(monkeypatch):
     policy = random_spot_policy("5c9cJc2c", "50%; cap 1", "AhAd;KhKd")
     assert spot_page.last_round(policy) == 1
     monkeypatch.setattr(spot_page, "MOST_STATES", 10)

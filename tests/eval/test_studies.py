@@ -1,4 +1,4 @@
-"""Studies: the frame, what the command prints and writes, and their computations."""
+"""Studies: claims and verdicts, outputs of the command, and computations."""
 
 import dataclasses
 import json
@@ -40,7 +40,7 @@ def finding(size=1.0, **claim):
     return found
 
 
-def test_means_are_over_seeds():
+def test_points_are_means_over_seeds():
     first, second, third = POINTS
     assert (first.mean, first.x, first.seeds) == (2.0, 10, 2)
     # Student's t with one degree of freedom: 12.706 times the standard error, 1.
@@ -65,14 +65,14 @@ def test_means_are_over_seeds():
         ({"series": "a, kuhn", "at_least": "a, kuhn@10"}, False),
     ],
 )
-def test_verdicts_on_claims(claim, agrees):
+def test_claim_is_reproduced_within_its_tolerance(claim, agrees):
     found = finding(**claim, reason="known")
     assert found.verdict == (REPRODUCED if agrees else DIFFERS)
     assert found.reason == ("" if agrees else "known")
 
 
-def test_claims_at_small_sizes():
-    """A quarter of the work has twice the error: once the slack more."""
+def test_small_sizes_widen_the_tolerance_of_claims():
+    """A quarter of the work doubles the error, which adds the slack once."""
     claim = {"series": "a, kuhn", "equals": 0.4, "slack": 0.11}
     assert finding(1.0, **claim).verdict == finding(0.3, **claim).verdict == DIFFERS
     assert finding(0.25, **claim).verdict == REPRODUCED
@@ -83,7 +83,7 @@ def test_claims_at_small_sizes():
         finding(series="a, *", at_most="c, {*}")
 
 
-def test_verdicts_on_studies():
+def test_verdict_of_a_study_follows_from_its_findings():
     made = STUDIES["gameshrink"]
     right, wrong = (
         finding(series="a, kuhn", equals=x, reason="why.") for x in (0.5, 1)
@@ -95,7 +95,7 @@ def test_verdicts_on_studies():
     assert STUDIES["gcr-cfr"].verdict([])[0] == NOT_COMPARABLE
 
 
-def test_rows_are_complete():
+def test_studies_have_known_sources_and_claims_or_a_reason():
     """Each row has sources of the bibliography, and a reason if it has no claims."""
     headings = re.findall(r"^### (.*)$", BIBLIOGRAPHY.read_text("utf-8"), re.M)
     keys = {heading.lower() for heading in headings}
@@ -107,19 +107,19 @@ def test_rows_are_complete():
             assert sum(bound is not None for bound in bounds) == 1, made.name
 
 
-def test_the_page_has_all_studies():
+def test_page_lists_all_studies():
     """Each study has a line, and each command on the page exists."""
     text = PAGE.read_text("utf-8")
     commands = re.findall(r"`spiel-cr study ([\w-]+)", text)
     assert set(commands) == set(STUDIES)
 
 
-def test_numbers_of_the_page():
+def test_page_text_is_filled_with_measurements():
     text = "{a, kuhn} {a, kuhn@first}, {a, kuhn@mean}; {c, kuhn} and {a, kuhn@11}"
     assert page.filled(text, POINTS) == "0.5 2, 1.25; – and –"
 
 
-def test_combinations_of_cases():
+def test_each_expands_to_all_combinations_of_cases():
     (made,) = read_studies(
         """
         [x]
@@ -136,13 +136,13 @@ def test_combinations_of_cases():
     assert made.cases[1] == {"a": 1, "b": 4, "c": 5} and len(made.cases) == 5
 
 
-def test_the_list(capsys):
+def test_study_without_a_name_lists_all_studies(capsys):
     found, text, _ = told(capsys, "study")
     assert found["studies"] == list(STUDIES)
     assert all(re.search(rf"^{name} ", text, re.M) for name in STUDIES)
 
 
-def test_kuhn_is_explained_and_its_numbers_are_a_table(capsys, monkeypatch):
+def test_kuhn_study_prints_an_explanation_and_a_table(capsys, monkeypatch):
     kuhn = STUDIES["kuhn"]
     short = dataclasses.replace(kuhn, cases=kuhn.cases[:2])
     monkeypatch.setitem(STUDIES, "kuhn", short)
@@ -159,11 +159,11 @@ def test_kuhn_is_explained_and_its_numbers_are_a_table(capsys, monkeypatch):
     # A rounding residue is shown as 0, and is in the JSON.
     assert rows["largest error"][0] == "0" and exact["lp: largest error"] > 0
     assert "measured   0\n" in text
-    # A bar, which is two lines if stderr is no terminal, and no other phase.
+    # A progress bar has two lines if stderr is not a terminal; nothing else is shown.
     assert err.count("\n") == 2 and "kuhn: finished cfr" in err
 
 
-def test_a_study_and_its_files(capsys, tmp_path):
+def test_study_writes_json_csv_picture_and_table(capsys, tmp_path):
     pytest.importorskip("matplotlib")
     table = tmp_path / "page.md"
     table.write_text("above\n<!-- studies: begin -->\n<!-- studies: end -->\nbelow\n")
@@ -182,15 +182,15 @@ def test_a_study_and_its_files(capsys, tmp_path):
     assert sum("| not run |" in line for line in lines) == len(STUDIES) - 1
 
 
-def test_curves_are_drawn(tmp_path):
-    """Bars of intervals around the means; single points beside curves are left out."""
+def test_curves_are_plotted_to_a_file(tmp_path):
+    """Means have error bars; series with a single point are omitted."""
     pytest.importorskip("matplotlib")
     path = tmp_path / "curves.png"
     page.plot(STUDIES["gcr-cfr"], POINTS, path)
     assert path.stat().st_size > 5_000
 
 
-def test_refusals_come_before_anything_is_said(capsys, tmp_path):
+def test_rejects_invalid_options_before_the_work(capsys, tmp_path):
     assert "ray='nowhere'" in refused(capsys, "study", "kuhn", "--ray", "nowhere")
     assert "seeds=0" in refused(capsys, "study", "kuhn", "--seeds", 0)
     assert "add --out" in refused(capsys, "study", "--table", tmp_path / "x.md")
@@ -202,16 +202,16 @@ def test_refusals_come_before_anything_is_said(capsys, tmp_path):
 
 
 @pytest.mark.parametrize("name", STUDIES)
-def test_cases_can_be_sent_to_other_processes(name):
-    """There is one at least, each once; and workers find what computes them."""
+def test_cases_are_distinct_and_can_be_pickled(name):
+    """Workers must be able to unpickle a study and its functions."""
     cases = [str(case) for case in STUDIES[name].cases]
     assert len(set(cases)) == len(cases) >= 1
     again = ForkingPickler.loads(ForkingPickler.dumps(STUDIES[name]))
     assert again == STUDIES[name]
 
 
-def test_a_wrong_game_is_noticed():
-    """The family of equilibria is that of Kuhn poker, not of uniform play."""
+def test_kuhn_study_distinguishes_solved_from_uniform_play():
+    """Claims about the equilibria of Kuhn poker fail after a single iteration."""
     kuhn = dataclasses.replace(
         STUDIES["kuhn"], cases=[{"algorithm": "cfr", "iterations": 100_000}]
     )
@@ -226,8 +226,8 @@ def values_of(measurements):
     return {(line.series, line.x): line.value for line in measurements}
 
 
-def test_gameshrink_of_a_small_deck(monkeypatch):
-    """Solving has its own tests, and time."""
+def test_gameshrink_study_has_known_classes_for_a_small_deck(monkeypatch):
+    """The game is solved for 20 iterations only; solving has separate tests."""
     game = "python_rhode_island_holdem(num_ranks=4,num_suits=2,max_bets=1)"
     found = values_of(gameshrink.partitions(1.0, 0, game=game))
     classes = [found["by histograms: classes", r] for r in (1, 2, 3)]
@@ -254,11 +254,11 @@ def count_infosets(game):
     return len(keys)
 
 
-def test_phantom_games():
-    """A board of 2x2, of which player 0 wins every match."""
+def test_phantom_game_studies_have_known_values():
+    """Player 0 wins every match on a board of 2x2."""
     lines = list(game_values.phantom(1.0, 0, game=f"{SMALL})", iterations=60))
     infosets, value, uniform = lines
-    # Fewer, because the phantom form merges infosets.
+    # The phantom form merges infosets, so it has fewer than OpenSpiel.
     assert 0 < round(infosets.value * 1e6) < count_infosets(f"{SMALL})")
     assert abs(value.value - 1) <= value.error + 5e-5 and value.error < 0.01
     assert uniform.value == pytest.approx(1.25)
@@ -269,8 +269,8 @@ def test_phantom_games():
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", STUDIES)
-def test_studies_at_their_small_size(capsys, name):
-    """Whatever differs has a reason."""
+def test_studies_at_small_size_explain_each_difference(capsys, name):
+    """Each finding that differs from the source has a reason."""
     size = STUDIES[name].small
     found = report(capsys, "study", name, "--size", size, "--seeds", 1)
     assert found["points"] and all(p["seeds"] == 1 for p in found["points"])

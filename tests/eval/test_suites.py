@@ -26,8 +26,8 @@ def tiny(**changes):
     return suite._replace(**changes)
 
 
-def test_games_of_the_suites():
-    """Games are different and known to OpenSpiel; all rules take part."""
+def test_suites_have_distinct_games_and_all_presets():
+    """All games load and differ, and the small suite runs `auto` and every preset."""
     small, large = suites.SUITES["small"], suites.SUITES["large"]
     assert 25 <= len(small.games) and len(large.games) == 6
     assert {*small.algorithms} == {"auto", *PRESETS}
@@ -48,7 +48,7 @@ def test_games_of_the_suites():
     ],
     ids=lambda row: row.game.partition("(")[0],
 )
-def test_brackets_of_values(row):
+def test_value_brackets_overlap_the_bounds_of_dcfr(row):
     """The strategies of another algorithm do not contradict a bracket."""
     result = spiel_cr.solve(row.game, "dcfr", 50)
     low, high = result.value_bounds()
@@ -61,8 +61,8 @@ def _record(game, algorithm, *curve):
     return {"game": game, "algorithm": algorithm, "curve": points}
 
 
-def test_standings_of_records():
-    """The last point within a budget counts, and `auto` is no rule."""
+def test_standings_use_the_last_point_within_a_budget():
+    """`auto` is not ranked among the rules."""
     records = [
         _record("kuhn_poker", "cfr", (1, 0.5), (5, 0.3), (20, 0.2)),
         _record("kuhn_poker", "cfr+", (2, 0.4), (10, 0.1), (20, 0.05)),
@@ -81,7 +81,7 @@ def test_standings_of_records():
     assert suites.auto_ratio(suites.standings(tiny(), [])) is None
 
 
-def test_summaries_of_rules():
+def test_summaries_rank_rules_that_ran_on_all_games():
     """Ties share a rank, and only rules that ran on all games have one."""
     records = [
         _record("kuhn_poker", "cfr", (20, 1e-15)),
@@ -98,8 +98,8 @@ def test_summaries_of_rules():
     assert suites.summaries(suite, suites.standings(suite, [])) == []
 
 
-def test_small_suite(tmp_path, monkeypatch, capsys):
-    """One command runs and resumes it, and writes the page between its marks."""
+def test_small_suite_runs_resumes_and_writes_its_table(tmp_path, monkeypatch, capsys):
+    """One command runs and resumes the suite, and replaces the table in the page."""
     monkeypatch.setitem(suites.SUITES, "small", tiny())
     page = tmp_path / "page.md"
     begin, end = "<!-- suite small: begin -->", "<!-- suite small: end -->"
@@ -126,8 +126,8 @@ def test_small_suite(tmp_path, monkeypatch, capsys):
 
 
 @pytest.mark.slow
-def test_large_suite(tmp_path, monkeypatch, capsys):
-    """Games without an exact evaluation have a reason in place of a number."""
+def test_large_suite_records_why_a_value_is_missing(tmp_path, monkeypatch, capsys):
+    """Games that cannot be evaluated exactly have a reason instead of a number."""
     games = [_KUHN, suites.SuiteGame("leduc_poker")]
     large = tiny(
         name="large",
@@ -162,8 +162,8 @@ _MERGED = (
 
 
 @pytest.mark.slow
-def test_policies_that_may_treat_suits_differently(tmp_path):
-    """A sampled policy has an exact NashConv on merged deals only as `canonical`."""
+def test_sampled_policies_need_canonical_on_merged_deals(tmp_path):
+    """On merged deals, NashConv of a sampled policy needs `canonical(policy=...)`."""
     games = [
         suites.SuiteGame(_MERGED, memory_limit="1GB", is_canonical=is_canonical)
         for is_canonical in (True, False)
@@ -186,8 +186,8 @@ def test_policies_that_may_treat_suits_differently(tmp_path):
     assert "canonical(policy=...)" in each["os-mccfr"]["error"]
 
 
-def test_memory_limits_of_a_suite(tmp_path, monkeypatch):
-    """A game's own memory limit replaces the default, but not the user's."""
+def test_game_memory_limit_replaces_the_suite_default(tmp_path, monkeypatch):
+    """A limit that the user gives takes precedence over that of the game."""
     limits = []
 
     def solve(game, algorithm, goal, *, options, seed):
@@ -219,6 +219,6 @@ def test_memory_limits_of_a_suite(tmp_path, monkeypatch):
         (["--suite", "large", "--unit", "mbb"], "leave --unit out"),
     ],
 )
-def test_options_that_a_suite_has(words, message, capsys):
+def test_rejects_options_that_the_suite_determines(words, message, capsys):
     assert message in refused(capsys, "compare", *words)
     assert compare.RESUMES

@@ -17,7 +17,7 @@ PHANTOM_PAIRS = 38_520_864 + 55_300_608
 
 @pytest.fixture(autouse=True)
 def reference(monkeypatch):
-    """A machine with the speed of the reference machine."""
+    """Pretend that this machine has the speed of the reference machine."""
     monkeypatch.setattr(time_estimate, "_speed", lambda: 1.0)
 
 
@@ -25,7 +25,7 @@ def phases(game="leduc_poker", form="tree", marker=(), **options):
     return time_estimate.solving_phases(open_game(game), form, marker, **options)
 
 
-def test_sizes_scale_the_phases():
+def test_estimates_grow_with_the_size_of_the_game():
     costs = time_estimate._COSTS["tree"]
     leduc = phases(iterations=1000)
     assert leduc.evaluating == pytest.approx(LEDUC * costs.openspiel, rel=0.01)
@@ -39,14 +39,14 @@ def test_sizes_scale_the_phases():
     assert phases(form="simulator", seconds=3.0) == (0, 0, 3, 0)
 
 
-def test_limits_of_solving():
+def test_limits_bound_the_estimate_of_solving():
     assert phases(seconds=7.0).solving == 7.0
     assert phases(seconds=7.0, iterations=1).solving < 1
     assert math.isnan(phases().solving)
     assert phases(iterations=10, layers=4).solving == 4 * phases(iterations=10).solving
 
 
-def test_a_cached_run_is_marked(tmp_path):
+def test_cached_functions_reduce_the_compilation_estimate(tmp_path):
     cold = phases(marker=("cfr+", 1)).compiling
     before = jax.config.jax_compilation_cache_dir
     jax.config.update("jax_compilation_cache_dir", str(tmp_path))
@@ -59,7 +59,7 @@ def test_a_cached_run_is_marked(tmp_path):
         jax.config.update("jax_compilation_cache_dir", before)
 
 
-def test_long_work_only_is_announced(capsys, monkeypatch):
+def test_only_long_estimates_are_announced(capsys, monkeypatch):
     monkeypatch.setattr(messages, "elapsed", lambda: 2.0)
     monkeypatch.setattr(time_estimate, "elapsed", lambda: 2.0)
     with messages.listening():
@@ -85,7 +85,7 @@ def test_long_work_only_is_announced(capsys, monkeypatch):
 def test_commands_print_an_estimate_before_the_work(
     words, tmp_path, capsys, monkeypatch
 ):
-    """Building and exploiting stop the command, after the line."""
+    """The first step of the work is replaced by an error, which ends the command."""
 
     def stop(*_, **__):
         raise ValueError("stopped")
@@ -106,7 +106,7 @@ def test_commands_print_an_estimate_before_the_work(
 
 
 @pytest.mark.slow
-def test_commands_end_in_time(tmp_path):
+def test_wall_clock_limits_the_total_time(tmp_path):
     """The total is within two seconds of --wall-clock, evaluation included."""
     import subprocess
     import sys

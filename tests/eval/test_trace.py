@@ -1,4 +1,4 @@
-"""The trace of CFR: OpenSpiel's solver, a slow walk, and the policies of `solve`."""
+"""The trace of CFR, compared with OpenSpiel's solver, recursion and `solve`."""
 
 import numpy as np
 import pytest
@@ -8,7 +8,7 @@ from open_spiel.python.policy import TabularPolicy
 import spiel_cr
 from spiel_cr.eval.cli import trace
 from spiel_cr.solvers.algorithms import find
-from tests.eval.test_show import walk
+from tests.eval.test_show import recursive_value
 from tests.support import games
 from tests.support.commands import refused, told
 
@@ -27,7 +27,7 @@ def policy_of(tree, updates, field):
 
 
 @pytest.mark.parametrize("algorithm", ["cfr", "cfr(alternating=false)", "dcfr"])
-def test_iterates_are_those_of_solve(algorithm):
+def test_traced_iterates_equal_those_of_solve(algorithm):
     tree = games.compiled("kuhn")
     config = find(algorithm).config
     for number, updates in enumerate(trace.trace(tree, config, 3), 1):
@@ -42,8 +42,8 @@ def test_iterates_are_those_of_solve(algorithm):
 
 
 @pytest.mark.parametrize("name", ["kuhn", "leduc7"])
-def test_numbers_are_those_of_openspiel_and_of_a_slow_walk(name):
-    """Cumulative regrets of OpenSpiel's solver; reach and values by recursion."""
+def test_traced_numbers_equal_openspiel_and_recursion(name):
+    """Regrets equal those of OpenSpiel's solver; reach and values equal recursion."""
     tree = games.compiled(name)
     solver = openspiel_cfr.CFRSolver(tree.game)
     current = None
@@ -67,7 +67,7 @@ def test_numbers_are_those_of_openspiel_and_of_a_slow_walk(name):
                     row[list(shares)] = list(shares.values())
             found = {}
             root = tree.game.new_initial_state()
-            walk(root, table, [1.0, 1.0], [1.0, 1.0], found)
+            recursive_value(root, table, [1.0, 1.0], [1.0, 1.0], found)
             for view in update.views:
                 slow = found[player, view.key]
                 assert view.player_reach == pytest.approx(slow["own"], abs=1e-12)
@@ -81,7 +81,7 @@ def test_numbers_are_those_of_openspiel_and_of_a_slow_walk(name):
         assert (sizes > 0).all()
 
 
-def test_the_command(capsys):
+def test_trace_command_prints_the_worked_example(capsys):
     """The worked example of the concepts page: the jack's regrets are ±1/8."""
     words = ("--algorithm", "cfr(alternating=false)", "--iterations", 2)
     found, out, _ = told(capsys, *TRACED, *words)
@@ -96,13 +96,13 @@ def test_the_command(capsys):
     assert [a["regret"] for a in jack["actions"]] == pytest.approx([-1 / 8, 1 / 8])
     assert [a["next_probability"] for a in jack["actions"]] == [0, 1]
     assert [a["probability"] for a in second["0"]["actions"]] == [0, 1]
-    # Columns: strategy, value, regret, sum, next, average.
+    # Columns: strategy, value, regret, cumulative regret, next, average strategy.
     row = next(line for line in out.splitlines() if line.startswith("  Bet")).split()
     assert row == ["Bet", "0.5", "-0.1667", "0.125", "0.125", "1", "0.5"]
     assert out.count("is updated") == 4
 
 
-def test_solutions_of_exercises(capsys):
+def test_trace_gives_the_solutions_of_the_exercises(capsys):
     """Exercises 6 to 8 of the concepts page."""
     words = ("--algorithm", "cfr(alternating=false)")
     found = told(capsys, *TRACED, *words)[0]["iterations"]
@@ -129,7 +129,7 @@ def test_solutions_of_exercises(capsys):
         assert values == pytest.approx([2 * half for half in halves])
 
 
-def test_filters(capsys):
+def test_trace_filters_by_name_player_and_limit(capsys):
     words = ("--find", "J, after Bet", "--iterations", 1, "--player", 1)
     found, out, _ = told(capsys, *TRACED, *words)
     (iteration,) = found["iterations"]

@@ -1,4 +1,4 @@
-"""Drawn game trees: edges, probabilities, values, infosets, and what is too large."""
+"""Drawings of game trees: edges, probabilities, values, infosets and size limits."""
 
 import collections
 import re
@@ -12,7 +12,7 @@ from spiel_cr.eval.inspection import tree_drawing
 from tests.support import games
 from tests.support.commands import refused, report
 
-# Bob sees Ann's move, and not the state.
+# Bob observes Ann's move, but not the chance outcome.
 _EFG = """EFG 2 R "Signals" { "Ann" "Bob" }
 ""
 c "" 1 "" { "strong" 0.75 "weak" 0.25 } 0
@@ -45,22 +45,22 @@ def edges_of(drawn):
     return [line for line in axis.lines if line.get_linestyle() == "-"]
 
 
-def test_all_of_kuhn_poker_is_drawn():
+def test_drawing_shows_the_whole_tree_of_kuhn_poker():
     tree = games.compiled("kuhn")
     drawn = tree_drawing.draw_tree(tree)
     texts = collections.Counter(texts_of(drawn))
     assert len(edges_of(drawn)) == len(tree.histories) - 1 == 57
-    # Each infoset has two histories, and its number is in both.
+    # Each infoset has two histories, and both show its number.
     assert links_of(drawn) == 12
     assert [texts[str(n)] for n in range(1, 7)] == [4] * 6
-    # Without a policy, chance alone has probabilities, and nodes have no values.
+    # Without a policy, only chance has probabilities, and nodes have no values.
     assert texts["J to player 0  0.333"] == 1 and texts["K to player 1  0.5"] == 2
     assert texts["Check"] == texts["Bet"] == 12 and texts["Fold"] == texts["Call"]
     payoffs = [t for t in texts.elements() if re.fullmatch(r"[+−][12]", t)]
     assert len(payoffs) == 30 and sum(t[0] == "+" for t in payoffs) == 15
 
 
-def test_probabilities_and_values_are_those_of_the_policy():
+def test_drawing_shows_probabilities_and_values_of_the_policy():
     game = pyspiel.load_game("kuhn_poker")
     policy = spiel_cr.solve(game, "cfr+", 1000).average_policy()
     drawn = tree_drawing.draw_tree(game, policy)
@@ -85,7 +85,7 @@ def test_probabilities_and_values_are_those_of_the_policy():
     assert max(widths) == pytest.approx(2.9, abs=1e-3) and min(widths) < 0.71
 
 
-def test_files_of_gambit_and_matrices(tmp_path):
+def test_gambit_files_and_matrix_games_are_drawn(tmp_path):
     path = tmp_path / "signals.efg"
     path.write_text(_EFG)
     drawn = tree_drawing.draw_tree(str(path))
@@ -98,7 +98,7 @@ def test_files_of_gambit_and_matrices(tmp_path):
     assert {"heads  0.4", "tails  0.6", "+0.2"} <= set(texts_of(drawn))
 
 
-def test_the_command(tmp_path, capsys):
+def test_show_plot_draws_the_tree_with_and_without_a_policy(tmp_path, capsys):
     policy, picture = tmp_path / "kuhn.npz", tmp_path / "tree.svg"
     spiel_cr.solve(games.compiled("kuhn"), "lp").save(policy)
     words = ("show", "--game", "kuhn_poker", "--plot", picture)
@@ -119,7 +119,7 @@ def test_larger_trees_are_rejected_with_their_size(tmp_path, capsys):
     assert not picture.exists()
 
 
-def test_a_policy_is_needed_for_anything_else(tmp_path, capsys):
+def test_show_options_other_than_plot_require_a_policy(tmp_path, capsys):
     words = ("show", "--game", "kuhn_poker")
     assert "--policy" in refused(capsys, *words)
     picture = tmp_path / "tree.png"

@@ -1,4 +1,4 @@
-"""`tune`: its runs against `solve`, its choices against a slow search."""
+"""`tune`: its runs equal `solve`, and its choices equal a slow search."""
 
 import json
 import math
@@ -46,8 +46,8 @@ _LEDUC = pytest.param("leduc_poker", marks=pytest.mark.slow)
         ("sapcfr+", {"prediction": [0.3, 1.0], "gamma": [0.0, 4.0]}),
     ],
 )
-def test_same_as_solve(algorithm, settings, game):
-    """Each setting of the compiled function is a run of `solve` with these numbers."""
+def test_nash_conv_of_settings_equals_solve(algorithm, settings, game):
+    """The compiled function runs all settings at once; `solve` runs them one by one."""
     config, values = find(algorithm).config, np.array([*settings.values()]).T
     found = tuning.nash_convs(game, config, [*settings], values, 30)
     for numbers, value in zip(values, found, strict=True):
@@ -56,7 +56,7 @@ def test_same_as_solve(algorithm, settings, game):
         assert value == pytest.approx(result.nash_conv(), abs=1e-9)
 
 
-def test_numbers_of_an_own_rule():
+def test_numbers_of_a_custom_rule_are_tuned():
     config = find(CustomRule(hedge, averaging=powers, raw=True)).config
     ranges = tuning.read_ranges("rate=1..9;power=0..3", config)
     values = np.array([[7.0, 2.0], [2.0, 1.0]])
@@ -72,7 +72,7 @@ def test_numbers_of_an_own_rule():
     assert [*tuning.read_ranges("gamma=0..2;rate=1..2", plain)] == ["gamma", "rate"]
 
 
-def test_a_keyword_with_the_name_of_the_exponent_is_an_error():
+def test_rejects_a_rule_keyword_named_like_the_exponent():
     def rule(regrets, gains, uniform, iteration, *, gamma=1.0):
         return hedge(regrets, gains, uniform, iteration, rate=gamma)
 
@@ -90,20 +90,20 @@ def test_numbers_that_are_not_tuned_keep_their_defaults():
     assert changed.rule.custom.update.keywords == {}
 
 
-def test_settings_are_within_their_ranges():
+def test_drawn_settings_are_uniform_in_their_ranges():
     config = find("dcfr").config
     ranges = tuning.read_ranges("alpha=0..5;beta=-5..5;gamma=0..10", config)
     settings = tuning.draw_settings(config, ranges, 500, 1)
     assert settings[0].tolist() == [1.5, 0, 2]
     low, high = np.array([*ranges.values()]).T
     assert (settings >= low).all() and (settings <= high).all()
-    # Means of 500 uniform numbers: four standard errors, one false alarm in 5,000.
+    # Means of 500 uniform numbers within 4 standard errors: one false alarm in 5,000.
     error = 4 * (high - low) / math.sqrt(12 * 500)
     assert (np.abs(settings.mean(axis=0) - (low + high) / 2) < error).all()
 
 
-def test_cross_validation():
-    """Choices, folds and ranks as a slow loop over games and settings finds them."""
+def test_cross_validation_equals_a_slow_loop():
+    """The loop over games and settings recomputes choices, folds and ranks."""
     random = np.random.default_rng(3)
     found = np.exp(random.normal(size=(7, 11)) * 5)
     found[2, 3] = 0.0
@@ -122,8 +122,8 @@ def test_cross_validation():
             assert rank == 1 + order.index(found[fold.chosen, game])
 
 
-def test_command(tmp_path, capsys):
-    """It resumes, and reports the default numbers beside the chosen ones."""
+def test_tune_command_resumes_and_reports_defaults(tmp_path, capsys):
+    """The report has the NashConv of the default numbers for comparison."""
     words = ["tune", "--candidates", 8, "--iterations", 50, "--out", tmp_path]
     words += [word for game in _GAMES for word in ("--game", game)]
     found, out, _ = told(capsys, *words)
@@ -154,6 +154,6 @@ def test_command(tmp_path, capsys):
         (["--folds", "1", "--game", "leduc_poker"], "--folds"),
     ],
 )
-def test_invalid_options(words, message, capsys):
+def test_rejects_invalid_options(words, message, capsys):
     words = ["tune", "--game", "kuhn_poker", "--candidates", 2, *words]
     assert message in refused(capsys, *words)

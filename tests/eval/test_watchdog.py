@@ -1,4 +1,4 @@
-"""A command whose main thread does not react to a signal ends nevertheless."""
+"""The watchdog ends commands whose main thread does not react to a signal."""
 
 import os
 import signal
@@ -55,15 +55,15 @@ def start(code, folder, grace=_GRACE):
 
 
 def interrupt(process, number=signal.SIGINT):
-    """Send a signal; returns the exit code and stderr."""
+    """Send a signal; return the exit code and stderr."""
     # The next line of the script has begun by then.
     time.sleep(0.5)
     process.send_signal(number)
-    return end_of(process)
+    return wait_for_exit(process)
 
 
-def end_of(process):
-    """Wait for the end of a script; returns the exit code and stderr."""
+def wait_for_exit(process):
+    """Wait for the end of a script; return the exit code and stderr."""
     try:
         _, err = process.communicate(timeout=_LIMIT)
     except subprocess.TimeoutExpired:
@@ -72,8 +72,8 @@ def end_of(process):
     return process.returncode, err
 
 
-def test_a_long_function_in_c(tmp_path):
-    """Neither the lock nor the temporary file is left by any of the signals."""
+def test_signals_end_a_command_during_a_long_c_function(tmp_path):
+    """No signal leaves the lock file or the temporary file behind."""
     code = f"""
         with (
             interrupt_signals.interrupting(tell),
@@ -98,7 +98,7 @@ def test_a_long_function_in_c(tmp_path):
         for script, number in zip(scripts, numbers, strict=True):
             script.send_signal(number)
         for script, number, folder in zip(scripts, numbers, folders, strict=True):
-            ended = end_of(script)
+            ended = wait_for_exit(script)
             assert ended == (128 + number, "spiel-cr: interrupted\n"), number
             assert not list(folder.iterdir()), number
     finally:
@@ -136,7 +136,7 @@ def test_results_are_saved_by_the_watchdog(tmp_path):
     assert (tmp_path / "results").read_text() == "all of them"
 
 
-def test_results_that_only_the_main_thread_can_save_are_waited_for(tmp_path):
+def test_watchdog_waits_for_results_saved_by_the_main_thread(tmp_path):
     code = """
         unsaved = [1]
 
@@ -159,8 +159,8 @@ def test_results_that_only_the_main_thread_can_save_are_waited_for(tmp_path):
     assert (tmp_path / "results").exists()
 
 
-def test_an_interrupt_that_is_discarded_is_raised_again(tmp_path):
-    """As where C code drops the exception of a function in Python."""
+def test_discarded_interrupt_is_raised_again(tmp_path):
+    """C code may drop an exception that a Python callback raises."""
     code = """
         unsaved = [1]
 
@@ -181,7 +181,7 @@ def test_an_interrupt_that_is_discarded_is_raised_again(tmp_path):
     assert (tmp_path / "results").exists()
 
 
-def test_the_third_signal_gives_results_up(tmp_path):
+def test_third_signal_ends_the_command_without_saving(tmp_path):
     code = f"""
         with interrupt_signals.interrupting(tell), interrupts.saving(lambda: False):
             ready()
@@ -196,7 +196,7 @@ def test_the_third_signal_gives_results_up(tmp_path):
     assert interrupt(process)[0] == 130
 
 
-def test_a_command_that_ends_in_time_is_left_alone(tmp_path):
+def test_command_that_ends_within_the_grace_period_is_not_killed(tmp_path):
     code = """
         watching = interrupt_signals.interrupting(tell)
         with contextlib.suppress(KeyboardInterrupt), watching:
@@ -212,8 +212,8 @@ def test_a_command_that_ends_in_time_is_left_alone(tmp_path):
     assert interrupt(start(code, tmp_path, grace)) == (0, "")
 
 
-def test_nothing_is_watched_without_a_signal():
-    """The thread ends with the block, and the process is as before."""
+def test_watchdog_thread_ends_with_its_block():
+    """The thread and the wake-up descriptor are removed at the end of the block."""
     before = threading.active_count(), signal.set_wakeup_fd(-1)
     with interrupt_signals.interrupting(lambda: None):
         assert threading.active_count() == before[0] + 1

@@ -1,4 +1,4 @@
-"""Commands with workers write and say what they do without, but for times."""
+"""Commands give the same results with and without workers, except for times."""
 
 import json
 
@@ -15,7 +15,7 @@ LINES = {
     "traversing": "evaluate --game=kuhn_poker --bot=resolving(iterations=5) --out=DIR",
     "playing": "evaluate --game=kuhn_poker --bot=resolving(iterations=5) --out=DIR "
     "--method=matches --matches=8",
-    # Its strings are made when they are asked for, by what no other process has.
+    # Information states are made on demand, by objects that other processes lack.
     "response": "best-response --game=liars_dice(numdice=1,dice_sides=3) --states "
     "--policy=uniform --method=ismcts --simulations=20 --matches=8",
     "push-fold": "push-fold --stacks=600/600 --prizes=100/0 --blinds=300/600 "
@@ -35,7 +35,7 @@ CASES = [
 
 
 @pytest.mark.parametrize(("name", "workers"), CASES)
-def test_workers_change_nothing_but_times(name, workers, capsys, tmp_path):
+def test_workers_change_only_times(name, workers, capsys, tmp_path):
     found = []
     for words in ("--workers=0", workers):
         folder = tmp_path / str(len(found))

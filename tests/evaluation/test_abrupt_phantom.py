@@ -1,4 +1,4 @@
-"""Abrupt hidden boards, judged piece by piece, are the games that OpenSpiel plays."""
+"""Streamed evaluation of abrupt phantom games, compared with OpenSpiel."""
 
 import signal
 
@@ -21,7 +21,7 @@ from tests.support.hidden_boards import Drawn
 
 HEX = "dark_hex(num_rows={},num_cols={},gameversion=adh)"
 TTT = "phantom_ttt(gameversion=abrupt)"
-# Infosets of player 0 and 1; of the large ones published, rounded, as sums.
+# Infosets of players 0 and 1; for the large games, rounded sums are published.
 INFOSETS = {
     HEX.format(2, 2): (59, 35),
     HEX.format(2, 3): (4033, 2725),
@@ -46,7 +46,7 @@ def infosets_of(name: str) -> tuple[int, ...]:
 
 
 @pytest.mark.parametrize("seed", range(10))
-def test_it_judges_as_openspiel_does(seed):
+def test_streamed_values_equal_openspiels(seed):
     name = HEX.format(2, 2)
     game = pyspiel.load_game(name)
     policy = Drawn(game, seed)
@@ -62,7 +62,7 @@ def test_it_judges_as_openspiel_does(seed):
 @pytest.mark.parametrize(
     "shape", [(2, 3), pytest.param((3, 2), marks=pytest.mark.slow)]
 )
-def test_larger_boards_are_the_compiled_ones(shape):
+def test_streamed_values_equal_those_of_the_game_tree(shape):
     name = HEX.format(*shape)
     tree = spiel_cr.build_tree(name)
     policy = Drawn(tree.game, 3)
@@ -74,17 +74,17 @@ def test_larger_boards_are_the_compiled_ones(shape):
 
 
 @pytest.mark.parametrize("name", [HEX.format(2, 2), HEX.format(2, 3)])
-def test_all_infosets_are_there(name):
+def test_number_of_infosets(name):
     assert infosets_of(name) == INFOSETS[name]
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", [HEX.format(3, 3), TTT])
-def test_all_infosets_of_large_boards_are_there(name):
+def test_number_of_infosets_of_large_boards(name):
     assert infosets_of(name) == INFOSETS[name]
 
 
-def test_each_infoset_has_a_history_of_its_own():
+def test_each_infoset_has_a_representative_history():
     name = HEX.format(2, 3)
     game = abrupt_game(open_game(name))
     for player, count in enumerate(INFOSETS[name]):
@@ -100,7 +100,7 @@ def test_each_infoset_has_a_history_of_its_own():
         assert len(seen) == count
 
 
-def test_it_goes_on_where_it_was_interrupted(tmp_path, monkeypatch):
+def test_interrupted_evaluation_is_resumed(tmp_path, monkeypatch):
     name, path = HEX.format(2, 3), tmp_path / "evaluation.npz"
     policy = Drawn(pyspiel.load_game(name), 1)
     wanted = [seat.value for seat in streamed(name, policy).values]
@@ -126,7 +126,7 @@ def test_it_goes_on_where_it_was_interrupted(tmp_path, monkeypatch):
         _ = other.values
 
 
-def test_other_games_and_large_boards_are_none():
+def test_other_games_return_none_and_large_boards_raise():
     for name in ("kuhn_poker", "phantom_ttt", "dark_hex(board_size=2)"):
         assert abrupt_game(open_game(name)) is None
     with pytest.raises(GameTooLargeError, match="choose ismcts"):
@@ -134,8 +134,8 @@ def test_other_games_and_large_boards_are_none():
 
 
 @pytest.mark.slow
-def test_the_whole_board():
-    """Minutes. Its value is that of matches, within four standard errors."""
+def test_value_of_abrupt_phantom_tic_tac_toe():
+    """The value agrees with matches within four standard errors; this takes minutes."""
     found = spiel_cr.best_response(TTT, "uniform", 0, memory_limit="none")
     assert found.is_exact and found.value == pytest.approx(0.84713955, abs=1e-8)
     played = play_matches(TTT, ["uniform", "uniform"], 20_000, seed=1)

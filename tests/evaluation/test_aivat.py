@@ -1,4 +1,4 @@
-"""AIVAT: unbiased whatever the values, and of little variance where they are good."""
+"""AIVAT: estimates are unbiased for any values, with low variance for good ones."""
 
 import json
 
@@ -33,8 +33,8 @@ def random_behaviours(tree, seed):
     return found
 
 
-def ends(tree, behaviours, knows):
-    """Every match that there may be: its probability, and its record."""
+def all_matches(tree, behaviours, known):
+    """Return every possible match with its probability."""
 
     def walk(history, chance, actions, odds):
         player = tree.histories.player[history]
@@ -46,9 +46,11 @@ def ends(tree, behaviours, knows):
         below = order[below]
         actions_below = tree.histories.action[below].tolist()
         taken = dict(zip(actions_below, step[below - 1].tolist(), strict=True))
-        told = taken if player not in (0, 1) or knows[player] else None
+        probabilities = taken if player not in (0, 1) or known[player] else None
         for child, (action, share) in zip(below, taken.items(), strict=True):
-            yield from walk(child, chance * share, (*actions, action), (*odds, told))
+            yield from walk(
+                child, chance * share, (*actions, action), (*odds, probabilities)
+            )
 
     step = move_probabilities(tree, behaviours)
     order = np.argsort(tree.histories.parent, kind="stable")
@@ -56,26 +58,26 @@ def ends(tree, behaviours, knows):
     return list(walk(0, 1.0, (), ()))
 
 
-@pytest.mark.parametrize("knows", [(True, True), (True, False), (False, False)])
+@pytest.mark.parametrize("known", [(True, True), (True, False), (False, False)])
 @pytest.mark.parametrize("game", ["kuhn", "leduc7"])
-def test_unbiased_whatever_the_values(game, knows):
+def test_estimates_are_unbiased_for_any_values(game, known):
     tree = compiled(game)
     behaviours = random_behaviours(tree, 1)
     values = np.random.default_rng(2).normal(scale=10, size=len(tree.histories))
-    chances, matches = zip(*ends(tree, behaviours, knows), strict=True)
+    chances, matches = zip(*all_matches(tree, behaviours, known), strict=True)
     estimates = [TreeValues(tree, values).estimate(match) for match in matches]
     exact = history_values(tree, behaviours)
     assert np.dot(chances, estimates) == pytest.approx(exact[0], abs=1e-12)
     best = [TreeValues(tree, exact).estimate(match) for match in matches]
     assert np.dot(chances, best) == pytest.approx(exact[0], abs=1e-12)
-    # Of both players nothing is left to luck, of one its own draws, else chance's.
+    # If both policies are known, no variance remains; otherwise part of it does.
     variance = np.dot(chances, np.square(best - exact[0]))
     plain = np.dot(chances, [(m.returns[0] - exact[0]) ** 2 for m in matches])
-    assert (variance < 1e-12) == all(knows) and variance < 0.9 * plain
+    assert (variance < 1e-12) == all(known) and variance < 0.9 * plain
 
 
-def of_all_ends(tree, behaviours, values):
-    """The same in arrays: probabilities and estimates of all ends, both known."""
+def all_matches_by_arrays(tree, behaviours, values):
+    """Return probabilities, returns and luck of all matches; both players are known."""
     histories = tree.histories
     step, parent = move_probabilities(tree, behaviours), histories.parent[1:]
     mean = np.bincount(parent, step * values[1:], minlength=len(histories))
@@ -93,7 +95,7 @@ def test_deviation_and_coverage_on_leduc():
     solved = [spiel_cr.solve(tree, "cfr+", n).average for n in (300, 30)]
     behaviours = solved[0][0], solved[1][1]
     values = baseline(tree, "cfr+(iterations=100)")._values
-    chances, plain, luck = of_all_ends(tree, behaviours, values)
+    chances, plain, luck = all_matches_by_arrays(tree, behaviours, values)
     exact = history_values(tree, behaviours)[0]
     assert chances @ (plain + luck) == pytest.approx(exact, abs=1e-12)
     deviation = [np.sqrt(chances @ (x - exact) ** 2) for x in (plain + luck, plain)]
@@ -106,7 +108,7 @@ def test_deviation_and_coverage_on_leduc():
     assert 0.94 <= covered <= 0.96
 
 
-def test_matches_are_the_same_without_luck():
+def test_aivat_reduces_variance_and_keeps_the_mean():
     tree = compiled("leduc")
     players = ["solved(iterations=30)", "uniform"]
     plain = spiel_cr.play_matches(tree, players, 200, seed=3)
@@ -120,13 +122,12 @@ def test_matches_are_the_same_without_luck():
     assert same.returns == pytest.approx(np.tile([value, -value], (10, 1)), abs=1e-12)
 
 
-def test_a_match_by_arrays():
-    """What the referee records gives what arrays say of the same end."""
+def test_estimate_of_a_played_match_equals_that_from_arrays():
     tree = compiled("leduc")
     policy = spiel_cr.solve(tree, "cfr", 5).average_policy()
     behaviours = query(tree, policy)
     values = np.random.default_rng(5).normal(size=len(tree.histories))
-    _, plain, luck = of_all_ends(tree, behaviours, values)
+    _, plain, luck = all_matches_by_arrays(tree, behaviours, values)
     match = spiel_cr.evaluation.matches.play_match(
         tree,
         [spiel_cr.players.bots.PolicyBot(seat, policy, seed=seat) for seat in range(2)],
@@ -140,7 +141,7 @@ def test_a_match_by_arrays():
     assert found == pytest.approx(wanted, abs=1e-12)
 
 
-def test_tournament(capsys, tmp_path):
+def test_tournament_reports_results_with_and_without_luck(capsys, tmp_path):
     words = ["tournament", "--game", "leduc_poker", "--out", tmp_path / "out"]
     words += ["--bots", "solved(iterations=30);solved(iterations=100)"]
     aivat = ["--aivat", "cfr+(iterations=50)"]
@@ -165,11 +166,11 @@ def test_tournament(capsys, tmp_path):
     summary = json.loads((tmp_path / "out" / "summary.json").read_text("utf-8"))
     assert "plain_half_width" in summary and "plain_mean" not in summary
     for other in ([], ["--aivat", "uniform"]):
-        said = refused(capsys, *words, "--matches", 60, *other)
-        assert "holds a tournament with aivat=cfr+(iterations=50), not" in said
+        message = refused(capsys, *words, "--matches", 60, *other)
+        assert "holds a tournament with aivat=cfr+(iterations=50), not" in message
 
 
-def test_sessions(capsys, tmp_path):
+def test_sessions_report_chips_with_and_without_luck(capsys, tmp_path):
     words = ["tournament", "--game", "leduc_poker", "--out", tmp_path / "out"]
     words += ["--bots", "solved(iterations=30);solved(iterations=100)"]
     words += ["--session", "stack=20,rounds=4", "--aivat", "cfr+(iterations=50)"]
@@ -187,16 +188,17 @@ def test_sessions(capsys, tmp_path):
         assert f"{found[name][0][1]:+.4f}" in out
     summary = json.loads((tmp_path / "out" / "summary.json").read_text("utf-8"))
     assert summary["plain_chips"] == found["plain_chips"]
-    said = refused(capsys, *words[:-2], "--matches", 60)
-    assert "holds a tournament with aivat=cfr+(iterations=50), not None" in said
+    message = refused(capsys, *words[:-2], "--matches", 60)
+    assert "holds a tournament with aivat=cfr+(iterations=50), not None" in message
 
 
-def test_what_a_stack_cuts_off_is_no_luck():
-    """Values are cut off as well, or they would put luck in that was not paid."""
+def test_values_are_clipped_at_the_stack_like_payments():
+    """Luck is computed from values that are clipped at the stack, as payments are."""
     tree = compiled("leduc13")
     values = baseline(tree, "uniform")
     chances, matches = zip(
-        *ends(tree, [uniform(tree, p) for p in range(2)], (True, True)), strict=True
+        *all_matches(tree, [uniform(tree, p) for p in range(2)], (True, True)),
+        strict=True,
     )
     paid = np.clip([match.returns[0] for match in matches], -3, 3)
     cut, whole = (
@@ -225,14 +227,14 @@ def uniform(tree, player):
     ],
 )
 def test_rollouts_are_unbiased(game, monkeypatch):
-    """By OpenSpiel's states, and by batched rules; the same match, the same bits."""
+    """Rollouts use OpenSpiel states or batched rules, and are bitwise reproducible."""
     monkeypatch.setattr(aivat, "_ON_ARRAYS", 60)
     tree = spiel_cr.build_tree(game)
     behaviours = random_behaviours(tree, 1)
     policy = tabular_policy(tree, behaviours)
     values = RolloutValues(tree.game, policy)
     assert (game != "kuhn_poker") == (rules_for(tree.game, policy) is not None)
-    chances, matches = zip(*ends(tree, behaviours, (True, True)), strict=True)
+    chances, matches = zip(*all_matches(tree, behaviours, (True, True)), strict=True)
     estimates = [values.estimate(match) for match in matches]
     exact = history_values(tree, behaviours)[0]
     assert np.dot(chances, estimates) == pytest.approx(exact, abs=1e-12)
@@ -244,8 +246,7 @@ def test_rollouts_are_unbiased(game, monkeypatch):
 
 
 @pytest.mark.slow
-def test_a_game_that_is_not_compiled(capsys, tmp_path):
-    """Matches have the same lines in workers."""
+def test_aivat_without_a_game_tree_is_the_same_in_workers(capsys, tmp_path):
     words = ["tournament", "--game", "leduc_poker", "--bots", "uniform;uniform"]
     words += ["--aivat", "uniform", "--memory-limit", "100MB", "--matches", 10]
     found = report(capsys, *words, "--out", tmp_path / "here")
@@ -261,7 +262,7 @@ def test_a_game_that_is_not_compiled(capsys, tmp_path):
     assert here == there
 
 
-def test_a_game_that_is_too_large():
+def test_solver_values_are_rejected_for_games_that_are_too_large():
     game = spiel_cr.poker.spot("5c9dJs2h3c", 200, 900)
     with pytest.raises(
         spiel_cr.common.errors.GameTooLargeError, match="leave aivat out"
@@ -271,8 +272,8 @@ def test_a_game_that_is_too_large():
 
 
 @pytest.mark.slow
-def test_limit_holdem():
-    """Bets and cards are left to luck, and no tree would hold them."""
+def test_aivat_reduces_variance_in_limit_holdem():
+    """A game tree would be too large, so values come from rollouts."""
     game = (
         "universal_poker(betting=limit,numPlayers=2,numRounds=4,blind=2 1,"
         "firstPlayer=2 1 1 1,numSuits=4,numRanks=13,numHoleCards=2,"

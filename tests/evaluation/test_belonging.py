@@ -1,4 +1,4 @@
-"""Results, policies, locks and files belong to a game; policies of simultaneous games.
+"""Results, policies, locks and files of other games, and of simultaneous games.
 
 Expected numbers come from OpenSpiel's tools.
 """
@@ -31,7 +31,7 @@ def _expected(game, policy):
     return exploitability.nash_conv(spiel_cr.load_game(game), policy)
 
 
-def test_a_result_counts_by_the_game_that_is_given(win_loss):
+def test_results_are_evaluated_in_the_game_that_is_passed(win_loss):
     for game in (WIN_LOSS, DIFFERENCE):
         expected = _expected(game, win_loss.average_policy())
         for policy in (win_loss, win_loss.average_policy()):
@@ -41,7 +41,7 @@ def test_a_result_counts_by_the_game_that_is_given(win_loss):
     assert _expected(WIN_LOSS, win_loss.average_policy()) != pytest.approx(expected)
 
 
-def test_a_file_counts_by_the_game_that_is_given(win_loss, tmp_path):
+def test_policy_files_are_evaluated_in_the_game_that_is_passed(win_loss, tmp_path):
     path = str(tmp_path / "policy.npz")
     win_loss.save(path)
     expected = _expected(DIFFERENCE, win_loss.average_policy())
@@ -59,34 +59,34 @@ def test_results_of_another_phantom_game_are_rejected():
 
 
 _CALLS = {
-    "nash_conv": lambda game, who: spiel_cr.nash_conv(game, who),
-    "evaluate": lambda game, who: spiel_cr.evaluate(game, who),
-    "best_response": lambda game, who: spiel_cr.best_response(game, who, 0),
-    "exploit": lambda game, who: spiel_cr.exploit(game, who, seconds=3),
-    "differences": lambda game, who: spiel_cr.differences(game, who, "uniform"),
-    "second of differences": lambda game, who: spiel_cr.differences(
-        game, "uniform", who
+    "nash_conv": lambda game, policy: spiel_cr.nash_conv(game, policy),
+    "evaluate": lambda game, policy: spiel_cr.evaluate(game, policy),
+    "best_response": lambda game, policy: spiel_cr.best_response(game, policy, 0),
+    "exploit": lambda game, policy: spiel_cr.exploit(game, policy, seconds=3),
+    "differences": lambda game, policy: spiel_cr.differences(game, policy, "uniform"),
+    "second of differences": lambda game, policy: spiel_cr.differences(
+        game, "uniform", policy
     ),
-    "play_matches": lambda game, who: spiel_cr.play_matches(
-        game, [who, "uniform"], 4, seed=1
+    "play_matches": lambda game, policy: spiel_cr.play_matches(
+        game, [policy, "uniform"], 4, seed=1
     ),
-    "aivat": lambda game, who: spiel_cr.play_matches(
-        game, ["uniform", "uniform"], 4, seed=1, aivat=who
+    "aivat": lambda game, policy: spiel_cr.play_matches(
+        game, ["uniform", "uniform"], 4, seed=1, aivat=policy
     ),
-    "locks": lambda game, who: spiel_cr.solve(
-        game, "cfr+", 3, options=spiel_cr.GameOptions(locks=(who, None))
+    "locks": lambda game, policy: spiel_cr.solve(
+        game, "cfr+", 3, options=spiel_cr.GameOptions(locks=(policy, None))
     ),
 }
 
 
 @pytest.mark.parametrize("call", _CALLS)
 def test_results_of_another_game_are_rejected(call, kuhn, tmp_path):
-    """Both games are named, whatever the result comes as."""
+    """The error names both games for a result, a policy, a file and a table."""
     path = str(tmp_path / "kuhn.npz")
     kuhn.save(path)
-    for who in (kuhn, kuhn.average_policy(), path):
+    for policy in (kuhn, kuhn.average_policy(), path):
         with pytest.raises(ValueError, match=r"kuhn_poker.* leduc_poker"):
-            _CALLS[call]("leduc_poker", who)
+            _CALLS[call]("leduc_poker", policy)
     with pytest.raises(ValueError, match=r"kuhn_poker.* leduc_poker"):
         _CALLS[call]("leduc_poker", openspiel_policy.TabularPolicy(kuhn.game))
 
@@ -97,16 +97,16 @@ def test_bots_of_another_game_are_rejected():
         spiel_cr.best_response("leduc_poker", bot, 0)
 
 
-def test_checkpoints_match_exactly(tmp_path):
-    """A game that pays otherwise has the same policies, but not the same run."""
+def test_checkpoints_of_games_with_other_payoffs_are_rejected(tmp_path):
+    """Games that differ only in payoffs share policies, but not checkpoints."""
     path = str(tmp_path / "c.npz")
     spiel_cr.solve(WIN_LOSS, "cfr+", 5, checkpoint=path)
     with pytest.raises(ValueError, match="c.npz"):
         spiel_cr.solve(DIFFERENCE, "cfr+", 10, checkpoint=path)
 
 
-def test_unregistered_games_of_one_string():
-    """Their strings are equal, so their payoffs decide."""
+def test_unregistered_games_with_equal_strings_keep_their_payoffs():
+    """A policy of one game is evaluated with the payoffs of the other game."""
 
     def matching(payoff):
         text = f"""EFG 2 R "x" {{ "a" "b" }}
@@ -130,7 +130,7 @@ t "" 4 "" {{ 1 -1 }}
     assert found == pytest.approx(expected, abs=1e-9) and found > 1
 
 
-def test_policies_of_simultaneous_games(win_loss):
+def test_policies_of_simultaneous_games_are_evaluated(win_loss):
     game = pyspiel.load_game(WIN_LOSS)
     turns = spiel_cr.load_game(WIN_LOSS)
     table = openspiel_policy.TabularPolicy(game)
@@ -162,7 +162,7 @@ def test_policies_of_simultaneous_games(win_loss):
 
 
 @pytest.mark.parametrize("algorithm", ["cfr+", "os-mccfr"])
-def test_results_play_states_of_the_simultaneous_game(algorithm):
+def test_result_policies_accept_states_of_the_simultaneous_game(algorithm):
     game = pyspiel.load_game(WIN_LOSS)
     form = "auto" if algorithm == "cfr+" else "simulator"
     result = spiel_cr.solve(
@@ -179,7 +179,7 @@ def test_results_play_states_of_the_simultaneous_game(algorithm):
         policy.action_probabilities(state)
 
 
-def test_policies_of_one_player_as_locks():
+def test_policies_of_one_player_can_be_locked():
     """Only the locked player's rows are needed."""
     game = pyspiel.load_game("kuhn_poker")
     table = openspiel_policy.TabularPolicy(game, [0])

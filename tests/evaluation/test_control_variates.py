@@ -1,4 +1,4 @@
-"""Luck taken out of matches: no bias, less noise."""
+"""Control variates: removing luck from matches adds no bias and reduces noise."""
 
 import numpy as np
 import pyspiel
@@ -11,7 +11,7 @@ from spiel_cr.policies.rollouts import Answers
 
 
 def played(game, seed, *, known=True):
-    """A uniform match; player 0's return, and its luck."""
+    """Play a uniform match, and return player 0's return and luck."""
     policy = policy_lib.UniformRandomPolicy(game)
     answers = {p: Answers(policy, p) for p in (0, 1)}
     luck = Luck(
@@ -31,7 +31,7 @@ def played(game, seed, *, known=True):
 
 
 def test_luck_has_mean_zero_and_explains_returns():
-    """Uniform play of leduc_poker is worth -0.078 to player 0; 400 matches."""
+    """The value of uniform play in leduc_poker is -0.078; there are 400 matches."""
     game = pyspiel.load_game("leduc_poker")
     returns, luck = np.array([played(game, seed) for seed in range(400)]).T
     # Five standard errors: a false alarm in 1e6.
@@ -41,7 +41,7 @@ def test_luck_has_mean_zero_and_explains_returns():
     assert abs(taken.mean() - -0.078) < 5 * taken.std() / np.sqrt(len(taken))
 
 
-def test_only_chance_is_taken_out_where_the_opponent_is_not_known():
+def test_only_luck_of_chance_is_removed_for_unknown_opponents():
     game = pyspiel.load_game("phantom_ttt")
     assert played(game, 0, known=False)[1] == 0
     assert any(played(game, seed)[1] for seed in range(3))
@@ -53,7 +53,7 @@ def test_each_half_is_fitted_on_the_other():
     np.testing.assert_allclose(without_luck(returns, luck), 3.0)
     own = returns.copy()
     own[0] += 100
-    # What a match brought does not change how much of its own luck is taken out.
+    # The return of a match does not change how much of its own luck is removed.
     assert without_luck(own, luck)[0] == pytest.approx(103.0)
     np.testing.assert_array_equal(without_luck(returns[:8], luck[:8]), returns[:8])
     np.testing.assert_array_equal(without_luck(returns, 0 * luck), returns)

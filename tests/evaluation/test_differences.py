@@ -8,7 +8,7 @@ import spiel_cr
 
 
 def value(game, first, second):
-    """Player 0's expected utility, by OpenSpiel."""
+    """Return player 0's expected utility, computed by OpenSpiel."""
     start = game.new_initial_state()
     return expected_game_score.policy_value(start, [first, second])[0]
 
@@ -20,7 +20,7 @@ def policies():
     return game, openspiel_policy.UniformRandomPolicy(game), solved
 
 
-def test_gains_are_those_of_openspiel(policies):
+def test_gains_equal_openspiels(policies):
     game, first, second = policies
     found = spiel_cr.differences(game, first, second, most=10_000)
     whole = value(game, first, first)
@@ -62,7 +62,7 @@ def test_gain_at_one_infoset_is_that_of_changing_it_alone(policies):
     assert "Fold 33% → 0%" in str(found) and "Fold 33% → 0%" in found._repr_html_()
 
 
-def test_the_game_comes_first():
+def test_exchanged_game_and_policy_are_rejected():
     with pytest.raises(ValueError, match=r"first: differences\(game.*exchange"):
         spiel_cr.differences("uniform", "leduc_poker", "uniform")
     with pytest.raises(ValueError, match=r"first: exploit\(game.*exchange"):

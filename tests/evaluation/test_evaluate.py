@@ -1,4 +1,4 @@
-"""Evaluators of players that think: traversing, game-playing, one-step."""
+"""Evaluators of search players: traversal, matches, and one re-solving step."""
 
 import csv
 import functools
@@ -30,20 +30,20 @@ KEYS = set(
 
 
 @functools.cache
-def compiled(name):
+def tree_of(name):
     if name in games.BY_NAME:
         return games.compiled(name)
     return spiel_cr.build_tree(name, observations=True)
 
 
 def bot_for(name, seat, text, seed=0):
-    return spiel_cr.load_bot(compiled(name), text, seat, seed=seed)
+    return spiel_cr.load_bot(tree_of(name), text, seat, seed=seed)
 
 
 @functools.cache
 def traversed(name, text):
-    """Both seats' strategies, and the verdict."""
-    tree = compiled(name)
+    """Return both players' strategies and their evaluation."""
+    tree = tree_of(name)
     seats = [traversal.traverse(tree, bot_for(name, p, text)) for p in SEATS]
     return seats, evaluate.evaluate_strategies(tree, (seats[0], seats[1]))
 
@@ -52,7 +52,7 @@ def resolving(gadget, iterations=300):
     return f"resolving(solver=cfr+,iterations={iterations},gadget={gadget})"
 
 
-# Traversing.
+# Traversal.
 
 
 @pytest.mark.parametrize(
@@ -62,14 +62,14 @@ def resolving(gadget, iterations=300):
         *(pytest.param(n, marks=pytest.mark.slow) for n in ("leduc7", LIARS_DICE)),
     ],
 )
-def test_traversing_a_resolving_bot_is_resolving_everywhere(name):
-    """`resolve` solves forests and judges by our own best response instead."""
-    # After 300 iterations liar's dice has 9.5e-5 on some processors: too little.
+def test_traversal_of_a_resolving_bot_equals_resolve(name):
+    """`resolve` solves forests and uses the best response of spiel_cr instead."""
+    # After 300 iterations NashConv in liar's dice is below 1e-4 on some processors.
     iterations = 200
     _, found = traversed(name, resolving("cfrd", iterations))
-    tree = compiled(name)
+    tree = tree_of(name)
     expected = spiel_cr.resolve(tree, "cfr+", iterations).nash_conv()
-    # Measured, with 300: 1e-16, 2e-12, 8e-9; forests sum in another order.
+    # Measured with 300 iterations: 1e-16, 2e-12, 8e-9; forests sum in another order.
     assert found.nash_conv == pytest.approx(expected, abs=1e-6)
     assert 1e-4 < expected < 0.01
     numbers = found.statistics
@@ -80,16 +80,16 @@ def test_traversing_a_resolving_bot_is_resolving_everywhere(name):
 
 
 @pytest.mark.parametrize("seat", [pytest.param(0, marks=pytest.mark.slow), 1])
-def test_what_is_traversed_is_what_a_match_would_show(seat):
-    """Each infoset alone, in a match of its own, where only its way is resolved."""
+def test_traversal_equals_policies_in_single_matches(seat):
+    """Each infoset is queried in its own match, which re-solves only the path to it."""
     text = resolving("cfrd")
     seats, _ = traversed("leduc7", text)
-    infosets = compiled("leduc7").infosets[seat]
+    infosets = tree_of("leduc7").infosets[seat]
     bot = bot_for("leduc7", seat, text)
     deepest = np.argsort(infosets.decisions.levels())[-20:]
     for infoset in deepest:
         bot.restart()
-        state = compiled("leduc7").state_at(infosets.history[infoset])
+        state = tree_of("leduc7").state_at(infosets.history[infoset])
         first = infosets.decisions.first_sequence[infoset]
         expected = traversal.Interview(bot).ask(state)
         found = seats[seat].behaviour[first : first + len(expected)]
@@ -101,7 +101,7 @@ def test_what_is_traversed_is_what_a_match_would_show(seat):
     ("text", "uniform"),
     [("uniform", True), ("solved(solver=cfr+,iterations=200)", False)],
 )
-def test_bots_with_a_table(text, uniform):
+def test_traversal_of_tabular_bots_equals_openspiels_nash_conv(text, uniform):
     _, found = traversed("kuhn", text)
     if uniform:
         assert found.nash_conv == pytest.approx(games.BY_NAME["kuhn"].uniform, abs=1e-6)
@@ -109,14 +109,14 @@ def test_bots_with_a_table(text, uniform):
         expected = spiel_cr.solve("kuhn_poker", "cfr+", 200).average_policy()
         game = pyspiel.load_game("kuhn_poker")
         value = exploitability.nash_conv(game, expected)
-        # Answers are divided by their sum, which is one but for rounding.
+        # Probabilities are normalised, which changes them by rounding only.
         assert found.nash_conv == pytest.approx(value, abs=1e-12)
     numbers = found.statistics
     assert (numbers["moves"], numbers["deadline_misses"]) == (12, 0)
     assert numbers["max_ms"] > 0
 
 
-def test_oos():
+def test_online_outcome_sampling_improves_with_iterations():
     text = "oos(solver=os-mccfr(batch=64),iterations={})"
     few = traversed("kuhn", text.format(1))[1]
     many = traversed("kuhn", text.format(100))[1]
@@ -128,9 +128,9 @@ def test_oos():
 OOS = "oos(solver=os-mccfr(batch=16),iterations=2)"
 
 
-def test_a_bot_that_learns_is_asked_as_in_its_first_match():
-    """A new bot's match that leads to an infoset, whatever was asked before."""
-    tree = compiled("kuhn")
+def test_learning_bots_are_reset_before_each_query():
+    """Policies are those of a new bot in a match, whatever was queried before."""
+    tree = tree_of("kuhn")
     bot, new = (bot_for("kuhn", 0, OOS) for _ in range(2))
     found = traversal.traverse(tree, bot)
     decisions = tree.infosets[0].decisions
@@ -146,12 +146,12 @@ def test_a_bot_that_learns_is_asked_as_in_its_first_match():
         expected = traversal.Interview(new).ask(state)
         first = decisions.first_sequence[infoset]
         np.testing.assert_array_equal(found.behaviour[first : first + 2], expected)
-        # With what another answer taught it, it answers otherwise.
+        # Without a reset, the earlier query changes the policy.
         differs += not np.array_equal(traversal.Interview(new).ask(state), expected)
     assert differs
     again = traversal.traverse(tree, bot)
     np.testing.assert_array_equal(again.behaviour, found.behaviour)
-    # A match shows the same, whichever matches were played before.
+    # Matches show the same policies, whichever matches were played before.
     matches = [traversal.play(tree, bot, match, seed=1) for match in range(0, 12, 2)]
     shown = traversal.aggregate(tree, 0, matches)
     known = np.append(shown.visits > 0, False)[decisions.owner]
@@ -163,9 +163,9 @@ def test_a_bot_that_learns_is_asked_as_in_its_first_match():
 
 @pytest.mark.parametrize("name", ("leduc7", "ii_goofspiel4"))
 @pytest.mark.parametrize("seat", SEATS)
-def test_bots_are_asked_subgame_by_subgame(name, seat):
-    """After what leads to an infoset, and all that is below a subgame together."""
-    tree = compiled(name)
+def test_traversal_queries_one_subgame_after_another(name, seat):
+    """Predecessors of an infoset come first, and infosets below a subgame together."""
+    tree = tree_of(name)
     order = traversal.by_subgames(tree, seat)
     assert sorted(order) == list(range(len(tree.infosets[seat])))
     place = np.argsort(order)
@@ -182,8 +182,8 @@ def test_bots_are_asked_subgame_by_subgame(name, seat):
         assert np.ptp(place[below]) == below.sum() - 1
 
 
-def test_a_bot_that_learns_knows_what_leads_to_an_infoset():
-    tree = compiled("ii_goofspiel4")
+def test_learning_bots_remember_exactly_the_preceding_decisions():
+    tree = tree_of("ii_goofspiel4")
     bot = Learner(0)
     bot.memory = ("another match",)
     traversal.traverse(tree, bot)
@@ -205,9 +205,9 @@ def test_a_bot_that_learns_knows_what_leads_to_an_infoset():
         ("kuhn", "oos(solver=os-mccfr(batch=64),iterations=2)"),
     ],
 )
-def test_bots_use_their_own_information_only(name, text):
-    """Two equal bots see states that differ in what the player does not know."""
-    tree = compiled(name)
+def test_bots_do_not_use_hidden_information(name, text):
+    """Two equal bots are queried at states that differ only in hidden information."""
+    tree = tree_of(name)
     scrambled = 0
     for seat in SEATS:
         one, other = (bot_for(name, seat, text, seed=5) for _ in range(2))
@@ -231,12 +231,12 @@ def test_bots_use_their_own_information_only(name, text):
     ],
     ids=str,
 )
-def test_bots_that_cannot_be_evaluated(answer, message):
+def test_bots_without_valid_probabilities_are_rejected(answer, message):
     with pytest.raises(ValueError, match=message):
-        traversal.traverse(compiled("kuhn"), Opinionated(answer))
+        traversal.traverse(tree_of("kuhn"), Opinionated(answer))
 
 
-def test_repeats_as_one():
+def test_mean_evaluation_averages_repetitions():
     work = traversal.Work(3, 1, 5.0, 1, 0.5)
     one = evaluate._evaluation(0.1, 12, 9, work, "openspiel")
     faster = work._replace(max_ms=2.0)
@@ -248,24 +248,24 @@ def test_repeats_as_one():
     assert found.statistics == numbers
 
 
-# Playing.
+# Matches.
 
 
-def met(seat, key, probabilities, match=0):
+def observed(seat, key, probabilities, match=0):
     work = traversal.Work(1, 0, 1.0, 0, 0.001)
     return traversal.ObservedMatch(match, seat, [key], [probabilities], 0.0, work)
 
 
-def test_mean_of_what_was_met_and_uniform_elsewhere():
-    tree = compiled("kuhn")
+def test_aggregate_averages_visited_infosets_and_is_uniform_elsewhere():
+    tree = tree_of("kuhn")
     key, other = tree.infosets[0].keys[:2]
     matches = [
-        met(0, key, [1.0, 0.0]),
-        met(0, key, [0.5, 0.5], 1),
-        met(0, key, [0.0, 1.0], 2),
-        met(0, key, [0.9, 0.1], 3),
-        met(0, other, [0.2, 0.8], 4),
-        met(1, "not of this seat", [1.0, 0.0], 5),
+        observed(0, key, [1.0, 0.0]),
+        observed(0, key, [0.5, 0.5], 1),
+        observed(0, key, [0.0, 1.0], 2),
+        observed(0, key, [0.9, 0.1], 3),
+        observed(0, other, [0.2, 0.8], 4),
+        observed(1, "not of this seat", [1.0, 0.0], 5),
     ]
     found = traversal.aggregate(tree, 0, matches)
     first = tree.infosets[0].decisions.first_sequence
@@ -278,9 +278,9 @@ def test_mean_of_what_was_met_and_uniform_elsewhere():
     assert found.work.moves == 5
 
 
-def test_few_matches():
-    """The table of a bot, met in part: its own rows there, uniform ones elsewhere."""
-    tree = compiled("kuhn")
+def test_few_matches_recover_part_of_the_policy():
+    """Visited infosets have the bot's probabilities, and the others are uniform."""
+    tree = tree_of("kuhn")
     text = "solved(solver=cfr+,iterations=200)"
     full, exact = traversed("kuhn", text)
     seats = []
@@ -306,9 +306,9 @@ def test_few_matches():
     assert found.nash_conv > exact.nash_conv
 
 
-def test_many_matches_meet_the_whole_strategy():
-    tree = compiled("kuhn")
-    # Uniform play meets each infoset of kuhn_poker in one match of six or more, so that
+def test_many_matches_visit_every_infoset():
+    tree = tree_of("kuhn")
+    # Uniform play visits each infoset of kuhn_poker with probability 1/6 or more, so
     # one is missed with probability 12 * (5 / 6)^100 at most, 2e-7.
     for seat in SEATS:
         bot = bot_for("kuhn", seat, "uniform")
@@ -316,8 +316,8 @@ def test_many_matches_meet_the_whole_strategy():
         assert (traversal.aggregate(tree, seat, matches).visits > 0).all()
 
 
-def test_matches_can_be_played_again():
-    tree = compiled("leduc7")
+def test_matches_are_determined_by_seed_and_number():
+    tree = tree_of("leduc7")
     bot = bot_for("leduc7", 0, "uniform")
     first = [traversal.play(tree, bot, m, seed=7) for m in range(8)]
     again = [traversal.play(tree, bot, m, seed=7) for m in reversed(range(8))]
@@ -328,7 +328,7 @@ def test_matches_can_be_played_again():
 
 @pytest.mark.parametrize("name", ["kuhn", "leduc7", LIARS_DICE])
 def test_opponent_avoids_ending_the_game(name, monkeypatch):
-    tree = compiled(name)
+    tree = tree_of(name)
     endings = {"chosen": 0, "avoidable": 0, "avoided": 0}
 
     avoid = traversal.long_matches_action
@@ -351,13 +351,13 @@ def test_opponent_avoids_ending_the_game(name, monkeypatch):
             monkeypatch.setattr(traversal, "long_matches_action", opponent)
             for match in range(150):
                 moves[opponent] += len(traversal.play(tree, bot, match, seed=2).keys)
-    # There are forced endings too.
+    # Some endings are forced.
     assert endings["avoidable"] == 0 < endings["chosen"]
     assert endings["avoided"] > 20
     assert moves[watched] > moves[careless]
 
 
-def test_opponent_picks_the_other_actions_alike():
+def test_opponent_chooses_other_actions_uniformly():
     state = pyspiel.load_game(LIARS_DICE).new_initial_state()
     for action in (0, 1, 1):
         state.apply_action(action)
@@ -377,8 +377,8 @@ def test_opponent_picks_the_other_actions_alike():
 KUHN_STEP = (0, 1, 0, 1)
 
 
-# Places in leduc7 where player 0 or 1 acts for the second or third time, with both
-# players still likely to come there.
+# Decisions in leduc7 where player 0 or 1 acts for the second or third time, and which
+# both players still reach with high probability.
 LEDUC_STEPS = {(0, 2): (0, 1, 2, 1, 0), (0, 3): (0, 1, 1, 2, 1, 0)}
 LEDUC_STEPS[1, 2] = (0, 0, 1, 2, 1, 1, 1)
 
@@ -386,13 +386,13 @@ LEDUC_STEPS[1, 2] = (0, 0, 1, 2, 1, 1, 1)
 @functools.cache
 def solved_trunk(name, player, iterations):
     actions = KUHN_STEP if name == "kuhn" else LEDUC_STEPS[player, 2]
-    place = one_step.find(compiled(name), actions)
+    place = one_step.find(tree_of(name), actions)
     return one_step.solve_trunk(place, iterations)
 
 
 def trunk(name, actions, iterations):
-    """A subgame, and a trunk that its player's other subgames share."""
-    place = one_step.find(compiled(name), actions)
+    """Return a subgame and the trunk that the player's other subgames share."""
+    place = one_step.find(tree_of(name), actions)
     return place, solved_trunk(name, place.decomposition.player, iterations)
 
 
@@ -409,9 +409,9 @@ def test_nash_conv_falls_with_iterations():
     assert (found.player, found.layer, *sizes) == (0, 2, 3, 3)
     seconds = [p.seconds for p in found.curve]
     assert seconds == sorted(seconds)
-    table = conversions.tabular_policy(compiled("kuhn"), found.behaviours)
-    judged = exploitability.nash_conv(compiled("kuhn").game, table)
-    assert judged == pytest.approx(by_iterations[2000], abs=1e-9)
+    table = conversions.tabular_policy(tree_of("kuhn"), found.behaviours)
+    expected = exploitability.nash_conv(tree_of("kuhn").game, table)
+    assert expected == pytest.approx(by_iterations[2000], abs=1e-9)
 
 
 @pytest.mark.parametrize(
@@ -423,7 +423,9 @@ def test_nash_conv_falls_with_iterations():
         pytest.param("leduc7", 0, 3, "best_response", marks=pytest.mark.slow),
     ],
 )
-def test_safe_with_good_values_and_not_with_noisy_ones(name, player, layer, values):
+def test_resolving_is_safe_with_exact_values_and_not_with_noisy_ones(
+    name, player, layer, values
+):
     actions = KUHN_STEP if name == "kuhn" else LEDUC_STEPS[player, layer]
     place, above = trunk(name, actions, 300)
     assert (place.decomposition.player, place.layer) == (player, layer)
@@ -435,10 +437,10 @@ def test_safe_with_good_values_and_not_with_noisy_ones(name, player, layer, valu
         for seed in range(3)
     ]
     worse = [run.curve[-1].nash_conv - exact.curve[-1].nash_conv for run in noisy]
-    # Exact values keep the trunk's exploitability (Burch et al. 2014, Theorem 1), but
-    # for what 1000 iterations leave: less than 1e-4 was measured, and 2e-4 with the
-    # means of the iterates. The trunk's NashConv is 1e-3 to 2e-3; noise gives 0.02 to
-    # 0.07.
+    # Exact values keep the trunk's exploitability (Burch et al. 2014, Theorem 1), up to
+    # the error that 1000 iterations leave: less than 1e-4 was measured, and 2e-4 with
+    # the means of the iterates. The trunk's NashConv is 1e-3 to 2e-3; noise gives 0.02
+    # to 0.07.
     assert exact.curve[-1].nash_conv < exact.trunk_nash_conv + 1e-3
     assert np.mean(worse) > 5e-3
     assert min(worse) > -1e-3
@@ -456,7 +458,7 @@ def test_noise_is_seeded():
     assert first == again != other
 
 
-def test_noise_multiplies():
+def test_noise_is_proportional_to_values():
     values = np.repeat([0.0, 1.0, -2.0], 4000)
     blurred = one_step._blur(values, 0.25, np.random.default_rng(0)).reshape(3, -1)
     assert (blurred[0] == 0).all()
@@ -467,9 +469,9 @@ def test_noise_multiplies():
 
 
 def test_exact_values_are_those_of_a_best_response():
-    """kuhn_poker, player 1 has bet and acts no more: summed over OpenSpiel's states."""
-    tree = compiled("kuhn")
-    # So poor a trunk that the iterates' means are something else.
+    """Values after player 1's bet in kuhn_poker equal sums over OpenSpiel's states."""
+    tree = tree_of("kuhn")
+    # The trunk is so poor that means of the iterates differ from exact values.
     place, above = trunk("kuhn", KUHN_STEP, 3)
     d = place.decomposition
     table = conversions.tabular_policy(tree, above.behaviours)
@@ -493,10 +495,9 @@ def test_exact_values_are_those_of_a_best_response():
 
 
 @pytest.mark.parametrize("seat", [0, pytest.param(1, marks=pytest.mark.slow)])
-def test_one_step_below_the_root_is_a_players_second_move(seat):
-    """The same strategy as a continually resolving player's, which shares the gadget
-    but takes its trunk and its values from another form of the game."""
-    tree = compiled("leduc7")
+def test_one_step_equals_the_second_move_of_a_resolving_player(seat):
+    """The player has the same gadget, but other code for its trunk and its values."""
+    tree = tree_of("leduc7")
     place, above = trunk("leduc7", LEDUC_STEPS[seat, 2], 300)
     found = one_step.one_step(place, above, one_step.OneStepConfig(300))
     seats, _ = traversed("leduc7", resolving("cfrd"))
@@ -515,17 +516,17 @@ def test_only_the_subgame_is_replaced():
     found = one_step.one_step(place, above, one_step.OneStepConfig(1))
     np.testing.assert_array_equal(found.behaviours[1], above.behaviours[1])
     changed = found.behaviours[0] != above.behaviours[0]
-    levels = compiled("kuhn").infosets[0].decisions.levels()
-    owner = compiled("kuhn").infosets[0].decisions.owner
+    levels = tree_of("kuhn").infosets[0].decisions.levels()
+    owner = tree_of("kuhn").infosets[0].decisions.owner
     assert changed.any() and (levels[owner[changed]] == 1).all()
-    form = compiled("kuhn").sequence_form
+    form = tree_of("kuhn").sequence_form
     reach = reach_of(form, found.behaviours)
     assert found.curve[-1].nash_conv == nash_conv(form, reach)
 
 
-def test_actions_in_words():
-    words = one_step.find(compiled("kuhn"), ["Deal:0", "Deal:1", "Pass", " Bet"])
-    numbers = one_step.find(compiled("kuhn"), KUHN_STEP)
+def test_actions_can_be_given_by_name():
+    words = one_step.find(tree_of("kuhn"), ["Deal:0", "Deal:1", "Pass", " Bet"])
+    numbers = one_step.find(tree_of("kuhn"), KUHN_STEP)
     assert words[1:] == numbers[1:]
 
 
@@ -544,9 +545,9 @@ def test_actions_in_words():
     ],
     ids=str,
 )
-def test_bad_actions(actions, message):
+def test_rejects_invalid_actions(actions, message):
     with pytest.raises(ValueError, match=message):
-        one_step.find(compiled("kuhn"), actions)
+        one_step.find(tree_of("kuhn"), actions)
 
 
 @pytest.mark.parametrize(
@@ -561,7 +562,7 @@ def test_bad_actions(actions, message):
     ],
     ids=str,
 )
-def test_bad_arguments_of_one_step(change, message):
+def test_rejects_invalid_settings_of_one_step(change, message):
     with pytest.raises(ValueError, match=message):
         one_step.OneStepConfig(**change)
 
@@ -573,7 +574,7 @@ EVALUATE = ("evaluate", "--game", "kuhn_poker", "--bot")
 RESOLVING = "resolving(solver=cfr+,iterations=100)"
 
 
-def test_evaluate(capsys):
+def test_evaluate_command_reports_all_keys(capsys):
     found = report(capsys, *EVALUATE, RESOLVING)
     assert found.keys() == KEYS
     assert found["nash_conv"] == traversed("kuhn", RESOLVING)[1].nash_conv
@@ -581,8 +582,8 @@ def test_evaluate(capsys):
     assert found["evaluator"] == "openspiel" and found["unvisited_play"] is None
 
 
-def test_large_games_are_judged_by_us(capsys, monkeypatch):
-    """OpenSpiel's tool takes minutes there."""
+def test_large_games_are_evaluated_by_spiel_cr(capsys, monkeypatch):
+    """OpenSpiel's tool takes minutes for large games."""
     theirs = report(capsys, *EVALUATE, RESOLVING)
     monkeypatch.setattr(openspiel_evaluator, "MOST_HISTORIES", 20)
     ours = report(capsys, *EVALUATE, RESOLVING)
@@ -590,8 +591,8 @@ def test_large_games_are_judged_by_us(capsys, monkeypatch):
     assert ours["nash_conv"] == pytest.approx(theirs["nash_conv"], abs=1e-12)
 
 
-def test_what_was_never_met_is_told(capsys):
-    """The line and the JSON say what counts there."""
+def test_command_reports_the_strategy_at_unvisited_infosets(capsys):
+    """Text and JSON name the strategy that is assumed at these infosets."""
     run(*EVALUATE, "solved(iterations=50)", "--method", "matches", "--matches", "2")
     out = capsys.readouterr().out
     line = "by OpenSpiel, exact for this strategy, uniform at infosets that were not"
@@ -600,13 +601,13 @@ def test_what_was_never_met_is_told(capsys):
     words = ("solved(iterations=50)", "--method", "matches", "--matches", "2")
     found = report(capsys, *EVALUATE, *words)
     assert found["infosets_visited"] < 12 and found["unvisited_play"] == "uniform"
-    # Many matches of the same bot meet all of it.
+    # Many matches visit every infoset.
     run(*EVALUATE, "uniform", "--method", "matches", "--matches", "200")
     out = capsys.readouterr().out
     assert "100.0% of them visited\n" in out and "uniform strategy" not in out
 
 
-def test_evaluate_with_a_clock(capsys):
+def test_evaluate_command_with_time_limits(capsys):
     found = report(
         capsys, *EVALUATE, "resolving(move_ms=60000,init_ms=60000,iterations=100)"
     )
@@ -615,7 +616,7 @@ def test_evaluate_with_a_clock(capsys):
     assert found["max_ms"] > 1 and found["compilations"] == 0
 
 
-def test_repeats(capsys, tmp_path):
+def test_repeats_give_an_interval_and_a_csv_file(capsys, tmp_path):
     bot = "oos(solver=os-mccfr(batch=16),iterations=2)"
     words = (*EVALUATE, bot, "--repeats", 3, "--out", tmp_path)
     found = report(capsys, *words)
@@ -636,7 +637,7 @@ def test_repeats(capsys, tmp_path):
     assert other["nash_conv"] != found["nash_conv"]
 
 
-def test_interrupted_matches_are_continued(capsys, tmp_path):
+def test_interrupted_matches_are_resumed(capsys, tmp_path):
     words = (*EVALUATE, RESOLVING, "--method", "matches", "--matches", 30)
     whole = report(capsys, *words, "--out", tmp_path / "whole")
     assert whole.keys() == KEYS
@@ -645,7 +646,7 @@ def test_interrupted_matches_are_continued(capsys, tmp_path):
     shutil.copytree(tmp_path / "whole", path.parent)
     text = path.read_text()
     assert text.count("\n") == 30
-    # The end of a line is missing.
+    # The file ends in the middle of a line.
     path.write_text(text[: len(text) // 2])
     resumed = report(capsys, *words, "--out", path.parent)
     for key in ("nash_conv", "infosets_visited", "moves"):
@@ -654,12 +655,12 @@ def test_interrupted_matches_are_continued(capsys, tmp_path):
     assert sorted(row["match"] for row in rows) == list(range(30))
     alone = report(capsys, *words)
     assert alone["nash_conv"] == whole["nash_conv"]
-    # Fewer of the matches that are there.
+    # A run with fewer matches uses part of the existing ones.
     fewer = report(capsys, *words, "--matches", 4, "--out", path.parent)
     assert fewer["moves"] < whole["moves"]
 
 
-def test_results_of_another_run_are_refused(capsys, tmp_path):
+def test_results_of_another_run_are_rejected(capsys, tmp_path):
     report(capsys, *EVALUATE, "uniform", "--out", tmp_path)
     message = refused(capsys, *EVALUATE, RESOLVING, "--out", tmp_path)
     assert "with bot='uniform', not" in message and "another folder" in message
@@ -672,7 +673,7 @@ def test_results_of_another_run_are_refused(capsys, tmp_path):
 STEP = ("subgame", "--game", "kuhn_poker", "--actions", "0,1,0,1")
 
 
-def test_subgame(capsys, tmp_path):
+def test_subgame_command_prints_and_writes_its_curve(capsys, tmp_path):
     words = (*STEP, "--trunk-iterations", 2000, "--iterations", 1000)
     found, out, _ = told(capsys, *words, "--out", tmp_path)
     curve = found["curve"]
@@ -696,7 +697,7 @@ def test_subgame(capsys, tmp_path):
 @pytest.mark.skipif(
     importlib.util.find_spec("matplotlib") is None, reason="no matplotlib"
 )
-def test_subgame_plot(capsys, tmp_path):
+def test_subgame_command_plots_its_curve(capsys, tmp_path):
     path = tmp_path / "curve.png"
     run(*STEP, "--iterations", 20, "--trunk-iterations", 20, "--plot", path)
     assert path.read_bytes().startswith(b"\x89PNG")

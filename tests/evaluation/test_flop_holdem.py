@@ -35,7 +35,7 @@ def game_string(ranks: int, suits: int, raises: str = "3 3") -> str:
     ],
 )
 @pytest.mark.parametrize("name", ["uniform", "always_call"])
-def test_policies_that_ignore_their_cards(deck, name):
+def test_nash_conv_of_policies_that_ignore_cards_equals_reference(deck, name):
     game = flop_holdem.FlopHoldem(*deck)
     opponent = getattr(flop_holdem, name)
     values = [game.best_response_value(player, opponent) for player in range(2)]
@@ -58,7 +58,7 @@ class SuitedPolicy(openspiel_policy.Policy):
         return {a: w / sum(weights) for a, w in zip(legal, weights, strict=True)}
 
 
-def test_policies_that_tell_suits_apart_are_rejected():
+def test_policies_that_distinguish_equivalent_suits_are_rejected():
     form = public_tree_game(game_string(4, 2, "1 1"))
     with pytest.raises(MoreKnowledgeError, match="canonical"):
         query(form, SuitedPolicy(form.game))
@@ -89,8 +89,8 @@ def test_canonical_policies_are_strategies_of_both_forms():
 @pytest.mark.parametrize(
     ("ranks", "suits", "raises"), [(5, 2, "1 1"), (4, 3, "0 1"), (3, 4, "0 1")]
 )
-def test_decks_against_game_trees(ranks, suits, raises):
-    """Iterates on merged deals are those of the game tree, and so are evaluations."""
+def test_merged_deals_agree_with_the_game_tree(ranks, suits, raises):
+    """Iterates and evaluations on merged deals equal those on the game tree."""
     name = game_string(ranks, suits, raises)
     merged = spiel_cr.GameOptions(form="public-tree")
     result = spiel_cr.solve(name, "cfr+", 5, options=merged)

@@ -1,7 +1,7 @@
-"""Every kind of policy and bot of other people, in every function that takes one.
+"""User-defined policies and bots of every kind, in every function that accepts one.
 
-A table says which cells must return a number and which must raise an error. Numbers of
-policies are those of OpenSpiel's own tools.
+`is_number` lists which combinations must return a number and which must raise an error.
+Values of policies are compared with those of OpenSpiel's tools.
 """
 
 import functools
@@ -52,16 +52,16 @@ TREE_FREE = [
 ]
 
 
-def _nash_conv(game, who):
-    return spiel_cr.nash_conv(game, who)
+def _nash_conv(game, policy):
+    return spiel_cr.nash_conv(game, policy)
 
 
-def _best_response(game, who):
-    return spiel_cr.best_response(game, who, 0, _quick(game)).value
+def _best_response(game, policy):
+    return spiel_cr.best_response(game, policy, 0, _quick(game)).value
 
 
 def _quick(game):
-    """How a response is searched where there is no tree."""
+    """Return settings of a short search for the game without a tree."""
     if game != SIMULATED:
         return None
     search = SearchConfig(simulations=2)
@@ -70,31 +70,31 @@ def _quick(game):
     )
 
 
-def _exploit(game, who):
-    """Exact results come early; a search uses all of its time."""
-    moves = getattr(who, "moves", False)
+def _exploit(game, policy):
+    """Return the lower bound; only a search uses all of its time budget."""
+    moves = getattr(policy, "moves", False)
     seconds = 0.4 if game == SIMULATED or moves else 60.0
-    return spiel_cr.exploit(game, who, seconds=seconds).at_least
+    return spiel_cr.exploit(game, policy, seconds=seconds).at_least
 
 
 @functools.cache
 def _tree(game):
-    """A game tree, which functions that need every history take in its place."""
+    """Return a game tree, for functions that need every history."""
     return spiel_cr.build_tree(game)
 
 
-def _evaluate(game, who):
+def _evaluate(game, policy):
     given = game if game in (SIMULATED, PHANTOM) else _tree(game)
-    return spiel_cr.evaluate(given, who).nash_conv
+    return spiel_cr.evaluate(given, policy).nash_conv
 
 
-def _play_matches(game, who):
-    return spiel_cr.play_matches(game, [who, "uniform"], 4, seed=1).mean
+def _play_matches(game, policy):
+    return spiel_cr.play_matches(game, [policy, "uniform"], 4, seed=1).mean
 
 
-def _differences(game, who):
+def _differences(game, policy):
     given = game if game in (SIMULATED, PHANTOM) else _tree(game)
-    return spiel_cr.differences(given, who, "uniform").nash_conv[0]
+    return spiel_cr.differences(given, policy, "uniform").nash_conv[0]
 
 
 FUNCTIONS = {
@@ -114,27 +114,28 @@ NEEDS_TREE = {
     SIMULATED: ("nash_conv", "evaluate", "differences"),
 }
 MOVES = ("bots that move",)
-# Draws a strategy for each string of OpenSpiel, and these tell more than players see.
-# Classes of references of which all objects play alike.
+# Classes of reference policies whose objects all have the same strategy.
 STATELESS = ("UniformRandomPolicy", "Weighted", "Split", "LastAction")
+# A strategy for each string of OpenSpiel, which reveals more than players observe.
 FINER = ("pyspiel.GetRandomPolicy",)
 
 
 def is_number(kind: str, function: str, game: str) -> bool:
-    """The table: whether a cell returns a number; otherwise it raises ValueError."""
+    """Return whether a function returns a number; otherwise it raises ValueError."""
     if function in NEEDS_TREE[game]:
         return False
     if game == PHANTOM and kind in FINER and function != "play_matches":
         return function in ("exploit", "best_response")
-    # These read probabilities from the bot; its moves at every infoset of a game tree
-    # are an estimate.
+    # These functions need probabilities. On a game tree, `nash_conv` estimates them
+    # from a bot's moves at every infoset.
     large = game in (PUBLIC, PHANTOM)
     unread = ("evaluate", "nash_conv") if large else ("evaluate",)
     return not (kind in MOVES and function in unread)
 
 
-# All functions on a game tree; on other forms those that query each infoset in their
-# own way. The larger phantom game takes a minute for each function.
+# Combinations that are not slow: all functions on a game tree, and on other forms the
+# functions that query infosets differently. The larger phantom game takes a minute per
+# function.
 QUICK = {
     TREE: tuple(FUNCTIONS),
     TINY: ("nash_conv",),
@@ -152,7 +153,7 @@ CELLS = [
 
 @pytest.fixture
 def public_tree(monkeypatch):
-    """The memory has no room for a game tree of the public-tree game."""
+    """Pretend that the game tree of the public-tree game does not fit in memory."""
     build = opponent.build_for_evaluation
 
     def refuse(opened, *given, **named):
@@ -163,15 +164,15 @@ def public_tree(monkeypatch):
     monkeypatch.setattr(opponent, "build_for_evaluation", refuse)
 
 
-# Expected values by game and kind, or by the class of references that play alike.
+# Expected values by game and kind, or by the class of references that are equal.
 _expected: dict[tuple[str, str], tuple[float, float]] = {}
 
 
 def expected_values(game, reference):
-    """OpenSpiel's NashConv, and the value of a best response of player 0.
+    """Return the NashConv and the value of player 0's best response by OpenSpiel.
 
-    OpenSpiel's tools take the strings of the larger phantom game for infosets, which
-    they are not. There, all objects of one strategy must give one number.
+    OpenSpiel's tools treat the strings of the larger phantom game as infosets, which is
+    incorrect. For that game all objects with one strategy must give the same number.
     """
     if game == PHANTOM:
         value = spiel_cr.best_response(game, reference, 0).value
@@ -183,19 +184,19 @@ def expected_values(game, reference):
 
 
 @pytest.mark.parametrize(("game", "function"), CELLS)
-def test_numbers_of_small_games(game, function, request):
+def test_values_of_small_games_equal_openspiels(game, function, request):
     if game == PUBLIC and function in ("nash_conv", "best_response"):
         request.getfixturevalue("public_tree")
     loaded = spiel_cr.load_game(game)
     for kind, make in KINDS.items():
-        who, reference = make(loaded)
+        policy, reference = make(loaded)
         if not is_number(kind, function, game):
             with pytest.raises(ValueError):
-                FUNCTIONS[function](game, who)
+                FUNCTIONS[function](game, policy)
             continue
         if function == "best_response" and game == PHANTOM and kind in FINER + MOVES:
-            continue  # Searched for a minute.
-        found = FUNCTIONS[function](game, who)
+            continue  # The search takes a minute.
+        found = FUNCTIONS[function](game, policy)
         assert math.isfinite(found), (kind, found)
         if function == "play_matches" or (kind in MOVES and function != "nash_conv"):
             continue
@@ -211,19 +212,19 @@ def test_numbers_of_small_games(game, function, request):
 
 
 @pytest.mark.parametrize("kind", TREE_FREE)
-def test_simulated_games(kind):
+def test_simulated_games_accept_tree_free_objects(kind):
     loaded = spiel_cr.load_game(SIMULATED)
-    who, _ = KINDS[kind](loaded)
-    assert math.isfinite(_play_matches(SIMULATED, who))
+    policy, _ = KINDS[kind](loaded)
+    assert math.isfinite(_play_matches(SIMULATED, policy))
     if kind in ("Policy subclass", "tuple", "callable object", "string"):
-        assert math.isfinite(_best_response(SIMULATED, who))
-        assert math.isfinite(_exploit(SIMULATED, who))
+        assert math.isfinite(_best_response(SIMULATED, policy))
+        assert math.isfinite(_exploit(SIMULATED, policy))
     for function in NEEDS_TREE[SIMULATED]:
         with pytest.raises(ValueError):
-            FUNCTIONS[function](SIMULATED, who)
+            FUNCTIONS[function](SIMULATED, policy)
 
 
-def test_the_table_has_enough_numbers():
+def test_at_least_half_of_the_combinations_return_numbers():
     cells = [
         is_number(kind, function, game)
         for game in SMALL
@@ -240,7 +241,7 @@ def test_the_table_has_enough_numbers():
 
 @pytest.mark.parametrize(("game", "function"), CELLS)
 def test_invalid_policies_are_rejected(game, function, request):
-    """The message names the class or the function."""
+    """Each error message is a single line."""
     if game == PUBLIC and function in ("nash_conv", "best_response"):
         request.getfixturevalue("public_tree")
     loaded = spiel_cr.load_game(game)
@@ -262,19 +263,19 @@ def test_invalid_bots_are_rejected(function):
 
 
 @pytest.mark.parametrize("kind", ["sees what is hidden", "half", "answers at random"])
-def test_invalid_policies_of_simulated_games(kind):
-    who = objects.INVALID_POLICIES[kind](spiel_cr.load_game(SIMULATED))
+def test_simulated_games_reject_invalid_policies(kind):
+    policy = objects.INVALID_POLICIES[kind](spiel_cr.load_game(SIMULATED))
     for function in ("best_response", "exploit", "play_matches"):
         with pytest.raises(ValueError, match="_Answering"):
-            FUNCTIONS[function](SIMULATED, who)
+            FUNCTIONS[function](SIMULATED, policy)
 
 
-def test_the_message_names_infoset_and_histories():
-    who = objects.INVALID_POLICIES["sees what is hidden"](pyspiel.load_game(TREE))
+def test_error_names_the_infoset_and_both_histories():
+    policy = objects.INVALID_POLICIES["sees what is hidden"](pyspiel.load_game(TREE))
     words = r"_Answering: at the information state '\w+' of player \d it answers .* "
     words += r"after the actions \[[\d, ]+\] and .* after \[[\d, ]+\]; a strategy must"
     with pytest.raises(ValueError, match=words):
-        spiel_cr.nash_conv(TREE, who)
+        spiel_cr.nash_conv(TREE, policy)
 
 
 @pytest.mark.parametrize(
@@ -287,11 +288,11 @@ def test_the_message_names_infoset_and_histories():
         ),
     ],
 )
-def test_numbers_of_a_phantom_game(kind):
+def test_phantom_values_do_not_depend_on_the_kind_of_object(kind):
     loaded = spiel_cr.load_game(PHANTOM)
-    who, reference = KINDS[kind](loaded)
+    policy, reference = KINDS[kind](loaded)
     expected = spiel_cr.nash_conv(PHANTOM, reference)
-    assert spiel_cr.nash_conv(PHANTOM, who) == pytest.approx(expected, abs=1e-12)
+    assert spiel_cr.nash_conv(PHANTOM, policy) == pytest.approx(expected, abs=1e-12)
 
 
 @pytest.mark.parametrize(
@@ -300,10 +301,10 @@ def test_numbers_of_a_phantom_game(kind):
 @pytest.mark.parametrize(
     "kind", ["sees what is hidden", "action 99", "nothing", "answers at random", "NaN"]
 )
-def test_invalid_policies_of_phantom_games(game, kind):
-    who = objects.INVALID_POLICIES[kind](spiel_cr.load_game(game))
+def test_phantom_games_reject_invalid_policies(game, kind):
+    policy = objects.INVALID_POLICIES[kind](spiel_cr.load_game(game))
     with pytest.raises(ValueError, match="_Answering: at the information state"):
-        spiel_cr.nash_conv(game, who)
+        spiel_cr.nash_conv(game, policy)
 
 
 _MODULE = """
@@ -328,8 +329,8 @@ def invalid(state):
 """
 
 
-def test_objects_by_module_and_name(tmp_path, monkeypatch):
-    """As `--policy` and `load_bot` name them."""
+def test_objects_are_loaded_by_module_and_name(tmp_path, monkeypatch):
+    """Names have the form that `--policy` and `load_bot` accept."""
     (tmp_path / "foreign_objects_of_a_user.py").write_text(_MODULE, "utf-8")
     monkeypatch.syspath_prepend(str(tmp_path))
     plugins.import_user_modules(["foreign_objects_of_a_user"])

@@ -1,4 +1,4 @@
-"""The judge against OpenSpiel's C++."""
+"""Evaluation with OpenSpiel's algorithms, compared with OpenSpiel's C++ functions."""
 
 import numpy as np
 import pyspiel
@@ -11,7 +11,7 @@ from spiel_cr.evaluation import openspiel_evaluator
 
 
 def random_table(game, seed):
-    """Random probabilities at every infoset, some of them zero."""
+    """Return a table of random probabilities, some of which are zero."""
     random = np.random.default_rng(seed)
     table = policy_lib.TabularPolicy(game)
     weights = random.random(table.action_probability_array.shape) ** 3
@@ -24,7 +24,7 @@ def random_table(game, seed):
 
 
 def bundled_policy(table):
-    """The same policy for OpenSpiel's C++ tools."""
+    """Return the same policy for OpenSpiel's C++ tools."""
     return pyspiel.TabularPolicy(
         {
             key: [
@@ -40,7 +40,7 @@ def bundled_policy(table):
 @pytest.mark.parametrize(
     ("name", "seed"), [("kuhn_poker", 1), ("kuhn_poker", 2), ("leduc_poker", 1)]
 )
-def test_judge_agrees_with_the_bundled_cpp(name, seed):
+def test_evaluation_equals_openspiels_cpp_functions(name, seed):
     game = pyspiel.load_game(name)
     table = random_table(game, seed)
     verdict = openspiel_evaluator.evaluate(game, table)
@@ -53,7 +53,7 @@ def test_judge_agrees_with_the_bundled_cpp(name, seed):
     assert verdict.nash_conv > 0.1
 
 
-def test_openspiels_tools_show_that_they_go_on(monkeypatch, capsys):
+def test_long_evaluations_by_openspiel_report_progress(monkeypatch, capsys):
     game = pyspiel.load_game("kuhn_poker")
     table = random_table(game, 1)
     silent = openspiel_evaluator.evaluate(game, table)

@@ -1,9 +1,9 @@
-"""Every kind of policy or bot in every public function that takes one, on four games.
+"""Policies and bots of every kind in every public function that accepts one.
 
-The table below says of each cell whether the function returns a number or raises an
-error, and the reason of the error. Numbers are compared with those of other kinds of
-the same strategy. `tests/evaluation/test_foreign_objects.py` has more kinds of objects
-of users, and their values by OpenSpiel's tools.
+For each of four games, the table below lists whether a function returns a number or
+raises an error, and the reason of the error. Numbers are compared with those of other
+kinds of the same strategy. `tests/evaluation/test_foreign_objects.py` has more kinds of
+user-defined objects, and compares their values with OpenSpiel's tools.
 """
 
 import functools
@@ -26,8 +26,8 @@ class Setting(NamedTuple):
 
     Attributes:
       game: Game string.
-      limit: Memory limit; None means the default. Under the limit that is given here,
-        there is no room for a game tree.
+      limit: Memory limit; None means the default. A game tree does not fit within the
+        limit of the simulated game.
       form: Form in which results are computed, and in which spiel_cr evaluates them.
       algorithm: Algorithm that computes them.
       string: String that names the same policy.
@@ -45,7 +45,7 @@ SETTINGS = {
     "public-tree": Setting("python_leduc_poker", None, "public-tree"),
     "phantom": Setting("dark_hex(board_size=2)", None, "phantom"),
     "simulated": Setting(
-        # The string of another setting would not tell the functions which one it is.
+        # This string must differ from that of the tree, so that functions recognise it.
         "kuhn_poker(players=2)",
         "400.001MB",
         "simulator",
@@ -80,7 +80,7 @@ def path(form, folder):
     return str(file)
 
 
-# What makes an object of each kind, from a form and a folder for files.
+# Functions that make an object of each kind from a form and a folder for files.
 KINDS = {
     "policy of OpenSpiel": lambda form, _: objects.Weighted(load(form)),
     "policy of C++": lambda form, _: pyspiel.UniformPolicy(),
@@ -117,7 +117,7 @@ def _best_response(game, policy, limit):
 
 
 def _exploit(game, policy, limit):
-    """Exact methods end early; others use all of their time."""
+    """Return the lower bound; only inexact methods use all of their time budget."""
     searched = game == SETTINGS["simulated"].game or hasattr(policy, "moves")
     seconds = 0.4 if searched else 60.0
     return spiel_cr.exploit(game, policy, seconds=seconds, memory_limit=limit).at_least
@@ -163,7 +163,7 @@ def _decision(game):
     return state
 
 
-# What a cell of the table means: a number, or an error with the reason.
+# The errors in the table by their reasons, with patterns of the messages.
 REASONS = {
     "moves": (ValueError, "does not provide probabilities"),
     "large": (GameTooLargeError, "memory_limit"),
@@ -227,7 +227,9 @@ def folder(tmp_path_factory):
 
 
 @pytest.mark.parametrize(("form", "kind", "function", "reason"), list(cells()))
-def test_cell(form, kind, function, reason, folder):
+def test_function_returns_a_number_or_raises_as_listed_in_the_table(
+    form, kind, function, reason, folder
+):
     setting = SETTINGS[form]
     policy = KINDS[kind](form, folder)
     if reason != "-":
@@ -242,7 +244,7 @@ def test_cell(form, kind, function, reason, folder):
         assert value == pytest.approx(nash_conv(form, kind), abs=1e-9)
 
 
-# Kinds of objects that play alike.
+# Kinds of objects that have the same strategy as another kind.
 _ALIKE = {
     "TabularPolicy": "policy of OpenSpiel",
     "bots with get_policy": "policy of OpenSpiel",
@@ -255,7 +257,7 @@ _ALIKE = {
 
 @functools.cache
 def nash_conv(form, kind):
-    """The NashConv of a policy by a game tree, without a limit of memory."""
+    """Return the NashConv of a policy on a game tree, with the default memory limit."""
     policy = KINDS[_ALIKE.get(kind, kind)](form, None)
     if kind in ("Result", "string", "path", "network"):
         policy = policy.average_policy()

@@ -1,4 +1,4 @@
-"""Public functions say nothing on stderr that their caller did not ask for."""
+"""Public functions write to stderr only if the caller requests progress."""
 
 import pytest
 
@@ -29,7 +29,7 @@ CALLS = {
     "lbr": _responds("lbr", rollouts=2),
     "learned": _responds("learned", search=_FEW, rounds=1),
 }
-# These take no time before their answer, or have no bar.
+# These functions are quick or have no progress bar.
 SILENT = {
     "nash_conv": lambda: spiel_cr.nash_conv(KUHN, "uniform"),
     "exact": lambda: spiel_cr.best_response(KUHN, "uniform", 0),
@@ -40,13 +40,13 @@ SILENT = {
 
 
 @pytest.mark.parametrize("name", [*CALLS, *SILENT])
-def test_nothing_is_shown_unasked(name, capfd):
+def test_functions_print_nothing_by_default(name, capfd):
     (CALLS | SILENT)[name]()
     assert capfd.readouterr() == ("", "")
 
 
 @pytest.mark.parametrize("name", CALLS)
-def test_what_is_asked_for_is_shown(name, capfd):
+def test_progress_is_printed_to_stderr_on_request(name, capfd):
     CALLS[name](progress=True)
-    said = capfd.readouterr()
-    assert not said.out and said.err
+    output = capfd.readouterr()
+    assert not output.out and output.err

@@ -1,4 +1,4 @@
-"""Approximate NashConv: both seats together, matches, and the command line."""
+"""Approximate best responses: values of both players, matches, and the command."""
 
 import dataclasses
 import itertools
@@ -37,13 +37,13 @@ from tests.support.scripted import Scripted, drawing
 
 
 def _both(target, config):
-    """The responses in both seats, and what they are together."""
+    """Return the responses of both players and the report of their sum."""
     seats = [respond(target, player, config) for player in (0, 1)]
     return seats, result.from_same_deals(seats).report()
 
 
-def _unknown(target):
-    """The same where the game does not fit."""
+def _without_tree(target):
+    """Return the opponent without a tree, as if the tree did not fit in memory."""
     return Opponent(target.name, target.game, target.policy)
 
 
@@ -59,10 +59,10 @@ def test_exact_responses_have_share_one(policy):
     assert report["half_width"] == 0 and report["is_exact"]
 
 
-def test_share_is_of_the_gain():
+def test_share_is_the_gain_relative_to_the_best_gain():
     target = open_opponent("cfr+(iterations=3)", games.compiled("kuhn"))
     seats, report = _both(target, ResponseConfig("lbr", leaf="call"))
-    # The gains of both seats add up to NashConv.
+    # The gains of both players add up to NashConv.
     expected = exploitability.nash_conv(target.game, target.policy)
     assert report["exact_value"] == pytest.approx(expected, abs=1e-9)
     assert sum(seat.on_policy for seat in seats) == pytest.approx(0, abs=1e-9)
@@ -76,9 +76,9 @@ def test_share_is_of_the_gain():
 
 
 def _by_enumeration(game, player, opponent, bot):
-    """What a bot is worth, its opponent's and chance's moves all gone through.
+    """Return a bot's exact value, over all moves of the opponent and of chance.
 
-    The bot plays each match from the beginning.
+    The bot plays each match from the start.
     """
 
     def decision(actions):
@@ -107,8 +107,8 @@ def _by_enumeration(game, player, opponent, bot):
 
 
 @pytest.mark.parametrize("player", [0, 1])
-def test_searches_of_whole_beliefs_are_judged_exactly(player):
-    """Their trees are kept between decisions, and a match asked anew gives the same."""
+def test_searches_of_complete_beliefs_are_evaluated_exactly(player):
+    """Search trees are kept between decisions, and repeated matches do not change."""
     tree = games.compiled("kuhn")
     target = open_opponent("cfr+(iterations=3)", tree)
     opponent = target.policy
@@ -131,8 +131,8 @@ def test_searches_of_whole_beliefs_are_judged_exactly(player):
 
 @pytest.mark.parametrize("method", ["ismcts", "lbr"])
 @pytest.mark.parametrize("player", [0, 1])
-def test_responses_on_states_are_judged_exactly(method, player):
-    """Searches so short that they err: their errors are in the value, too."""
+def test_responses_on_states_are_evaluated_exactly(method, player):
+    """The searches are too short to be optimal, and the value includes their errors."""
     tree = games.compiled("kuhn")
     target = open_opponent("cfr+(iterations=3)", tree)
     opponent = target.policy
@@ -148,14 +148,14 @@ def test_responses_on_states_are_judged_exactly(method, player):
     assert seat.value < seat.exact_value - 1e-3
     report = result.from_same_deals([seat]).report()
     assert report["half_width"] == report["share_half_width"] == 0
-    # Fewer matches than information states: the mean of matches.
+    # With fewer matches than information states, the value is the mean of matches.
     config = dataclasses.replace(config, matches=2)
     seat = respond(target, player, config, states=True)
     assert not seat.is_exact and seat.value == seat.returns.mean()
 
 
 def _seat(returns, *, is_exact=False, value=0.0):
-    """A seat in which 2 can be won, and the policy itself wins nothing."""
+    """Return a response value for which a best response wins 2 and the policy 0."""
     returns = np.array(returns, float)
     known = {"exact_value": 2.0, "on_policy": 0.0}
     if is_exact:
@@ -165,7 +165,7 @@ def _seat(returns, *, is_exact=False, value=0.0):
     return ResponseValue(0, "lbr", mean, half_width, matches, returns=returns, **known)
 
 
-def test_no_share_is_less_certain_than_itself():
+def test_share_is_omitted_if_its_interval_is_too_wide():
     noisy = _seat([3.0, -1.0, 2.0, -2.0])
     assert noisy.half_width > noisy.value
     # The interval is from value - half_width to value + half_width.
@@ -180,14 +180,14 @@ def test_no_share_is_less_certain_than_itself():
     assert report["share_half_width"] == pytest.approx(sure.half_width / 2)
     exact = _seat([3.0, -1.0, 2.0, -2.0], is_exact=True, value=1.0)
     assert result.from_same_deals([exact]).report()["share"] == 0.5
-    # Of both seats, what is estimated counts.
+    # The interval of both players comes from the one whose value is estimated.
     both = result.from_same_deals([sure, exact]).report()
     assert both["half_width"] == sure.half_width and both["share"] is not None
     assert not both["is_exact"]
 
 
-def test_equal_returns_are_bounded_by_the_seats_that_are_estimated():
-    """A seat whose value is exact adds nothing, and without bounds nothing is known."""
+def test_interval_of_equal_returns_sums_over_estimated_players():
+    """A player with an exact value adds nothing; without bounds the half width is 0."""
     equal = [_seat([1.0] * 10)._replace(largest=largest) for largest in (2.0, 7.0)]
     exact = equal[1]._replace(matches=0, returns=None, half_width=0.0)
     alone = result.from_same_deals(equal[:1]).report()["half_width"]
@@ -199,7 +199,7 @@ def test_equal_returns_are_bounded_by_the_seats_that_are_estimated():
     assert result.from_same_deals([equal[0], unknown]).report()["half_width"] == 0
 
 
-# A third of the moves of chance has no probability; only it leads to player 1's "two".
+# One of three chance outcomes has probability zero; it leads to player 1's "two".
 _ZERO = """EFG 2 R "zero" { "a" "b" }
 c "" 1 "" { "x" 0 "y" 1/2 "z" 1/2 } 0
 p "" 1 1 "one" { "l" "r" } 0
@@ -219,7 +219,7 @@ t "" 8 "" { 0 0 }
 _RESTRICTED = "restricted_nash_response(game=kuhn_poker(),p={},fixed_player={})"
 
 
-# Beside it, the same with hardly any probability there.
+# The same game with a tiny probability instead of zero.
 _NEARLY = _ZERO.replace(
     '"x" 0 "y" 1/2 "z" 1/2',
     '"x" 1/1000000000 "y" 499999999/1000000000 "z" 1/2',
@@ -247,8 +247,8 @@ def _loaded(text):
         ),
     ],
 )
-def test_moves_of_chance_without_probability(without, nearly):
-    """As OpenSpiel's best response finds, and as next to no probability."""
+def test_chance_outcomes_of_probability_zero_do_not_change_responses(without, nearly):
+    """Values equal OpenSpiel's, and those of a game with a tiny probability instead."""
     game = _loaded(without)
     uniform = pyspiel.UniformRandomPolicy(game)
     start = game.new_initial_state().history_str()
@@ -260,7 +260,7 @@ def test_moves_of_chance_without_probability(without, nearly):
     found = {}
     for method, tree in itertools.product(("exact", "lbr", "ismcts"), trees):
         if method == "ismcts" and tree is trees[1]:
-            # It must find the best response, which the other one's is compared with.
+            # The value of the first game is compared with the best response itself.
             continue
         search = SearchConfig(64, batch=8)
         config = ResponseConfig(method, search, leaf="uniform", seed=1)
@@ -272,7 +272,7 @@ def test_moves_of_chance_without_probability(without, nearly):
     for method in ("exact", "lbr"):
         assert found[method, True] == pytest.approx(found[method, False], abs=1e-7)
     assert found["ismcts", True] == pytest.approx(best, abs=1e-7)
-    # In matches, on states that have such moves; the response is asked everywhere.
+    # On states, which have such outcomes; the response is queried at every infoset.
     tree = trees[0]
     target = open_opponent("uniform", tree)
     behaviour = target.behaviour
@@ -280,10 +280,10 @@ def test_moves_of_chance_without_probability(without, nearly):
     for player in (0, 1):
         seat = respond(target, player, config, states=True)
         assert seat.is_exact and seat.value == pytest.approx(best[player], abs=1e-9)
-    # Both of OpenSpiel's judges ask where nobody comes.
+    # Both of OpenSpiel's evaluators query infosets of probability zero.
     table = policy.tabular_policy(tree, behaviour)
-    judged = openspiel_evaluator.evaluate(tree.game, table)
-    assert judged.nash_conv == pytest.approx(sum(best), abs=1e-9)
+    evaluation = openspiel_evaluator.evaluate(tree.game, table)
+    assert evaluation.nash_conv == pytest.approx(sum(best), abs=1e-9)
     cpp = exact_evaluator.ExactEvaluator(_Instance(tree, tree.game, tree.game)).final(
         behaviour
     )
@@ -291,7 +291,7 @@ def test_moves_of_chance_without_probability(without, nearly):
     assert cpp.evaluator == exact_evaluator.OPENSPIEL
 
 
-def test_what_lies_below_impossible_outcomes_is_kept_and_bounded(monkeypatch):
+def test_histories_below_impossible_outcomes_are_kept_up_to_a_limit(monkeypatch):
     tree = spiel_cr.build_tree(_loaded(_ZERO))
     assert tree.impossible is tree.impossible and tree.impossible.histories == 3
     possible = spiel_cr.build_tree(_loaded(_NEARLY))
@@ -304,13 +304,13 @@ def test_what_lies_below_impossible_outcomes_is_kept_and_bounded(monkeypatch):
     refused = "more than 2 histories are below outcomes of probability zero"
     with pytest.raises(GameTooLargeError, match=refused):
         result.average_policy()
-    judge = exact_evaluator.ExactEvaluator(_Instance(tree, tree.game, tree.game))
-    assert judge.curve_by == exact_evaluator.SPIEL_CR
-    assert refused in judge.final(result.average).statistics["reason"]
+    evaluator = exact_evaluator.ExactEvaluator(_Instance(tree, tree.game, tree.game))
+    assert evaluator.curve_by == exact_evaluator.SPIEL_CR
+    assert refused in evaluator.final(result.average).statistics["reason"]
 
 
 class _Instance(NamedTuple):
-    """What a judge reads of a game instance."""
+    """The fields of a game instance that an evaluator reads."""
 
     tree: GameTree
     game: pyspiel.Game
@@ -319,7 +319,7 @@ class _Instance(NamedTuple):
 
 
 def _rare_pots(odds, pot):
-    """Both players know whether the pot is large; each loses it by its move 0."""
+    """Return a game with a rare large pot, which a player loses by action 0."""
 
     def rules(path):
         if not path:
@@ -337,11 +337,12 @@ def _covers(report, truth):
     return abs(report["value"] - truth) <= report["half_width"]
 
 
-def test_both_seats_intervals_cover_the_truth_on_a_rare_large_pot():
-    """1000 seeds, 20 large pots in the mean; two seats with the same deals.
+def test_intervals_of_both_players_cover_the_value_of_rare_large_pots():
+    """Coverage is measured over 1000 seeds, with 20 large pots per seed on average.
 
-    Three standard errors of a coverage of 95 % are 2 %; with 20 rare events in the
-    mean, an interval by Student's t misses another 2 %. Sums of variances cover 83 %.
+    Both players have the same deals. Three standard errors of a coverage of 95% are 2%;
+    with 20 rare events on average, an interval by Student's t misses another 2%. If the
+    variances of both players are added, the intervals cover 83%.
     """
     odds, pot, matches, seeds = 0.02, 100.0, 1000, 1000
     worth = (odds * pot + 1 - odds) / 2
@@ -360,7 +361,7 @@ def test_both_seats_intervals_cover_the_truth_on_a_rare_large_pot():
 
 
 def _rare_pot_matches(tree, seed, matches):
-    """Real matches of both seats' best responses, on states."""
+    """Play matches of both players' local best responses on states."""
     config = ResponseConfig(
         *("lbr", SearchConfig(), "uniform"),
         rollouts=20,
@@ -368,32 +369,32 @@ def _rare_pot_matches(tree, seed, matches):
         luck_rollouts=0,
         seed=seed,
     )
-    seats, report = _both(_unknown(open_opponent("uniform", tree)), config)
+    seats, report = _both(_without_tree(open_opponent("uniform", tree)), config)
     return report, seats
 
 
-def test_both_seats_have_the_same_deals():
+def test_both_players_are_evaluated_on_the_same_deals():
     tree = spiel_cr.build_tree(_rare_pots(0.1, 100.0))
     report, seats = _rare_pot_matches(tree, 0, 200)
     first, second = (seat.returns for seat in seats)
-    # Where one seat wins a large pot, the other does in half of the matches.
+    # When one player wins a large pot, the other also does in half of the matches.
     assert 0.2 < np.mean(second[first == 100.0] == 100.0) < 0.8
     apart = math.hypot(*(seat.half_width for seat in seats))
     assert report["half_width"] > 1.1 * apart
 
 
-def test_bad_arguments_are_named():
+def test_rejects_invalid_arguments():
     with pytest.raises(ValueError, match="method='best'"):
         ResponseConfig("best")
     with pytest.raises(ValueError, match="matches=1"):
         ResponseConfig(matches=1)
     target = open_opponent("uniform", "kuhn_poker")
     with pytest.raises(ValueError, match="method='exact' needs the game tree"):
-        respond(_unknown(target), 0, ResponseConfig("exact"))
+        respond(_without_tree(target), 0, ResponseConfig("exact"))
 
 
 def test_command_reports_all_keys(capsys):
-    """It is exact by itself, and says so."""
+    """The command chooses an exact best response and reports that it is exact."""
     words = ("--policy", "uniform", "--simulations", "2000", "--matches", "100")
     found, out, _ = told(capsys, "best-response", "--game", "kuhn_poker", *words)
     for key in "value exact_value share half_width simulations seconds".split():
@@ -402,12 +403,12 @@ def test_command_reports_all_keys(capsys):
     assert found["exact_value"] == pytest.approx(0.916667, abs=1e-6)
     assert found["share"] == pytest.approx(1, abs=0.01)
     assert found["form"] == "tree" and found["method"] == "exact"
-    # Matches only where they are needed.
+    # An exact value needs no matches.
     assert found["matches"] == 0 and found["half_width"] == 0
     *text, _ = out.strip().splitlines()
     assert "  exact, by a best response on the game tree" in text
     assert not any("±" in line or "matches" in line for line in text)
-    # Who wins it, and nothing that was not done.
+    # The text lists each player's value and omits methods that were not used.
     for seat, won in enumerate((0.5, 5 / 12)):
         wins = f"player {seat}: a best response wins {won:+.6f} per match (exact)"
         assert f"  {wins}" in text
@@ -415,8 +416,8 @@ def test_command_reports_all_keys(capsys):
     assert not any("simulation" in line for line in text)
 
 
-def test_command_searches_where_it_does_not_fit(capsys):
-    """Beliefs beyond the limit are particles; their sizes are reported."""
+def test_command_searches_if_the_tree_does_not_fit(capsys):
+    """Beliefs above the limit are particles, whose numbers are reported."""
     found = report(
         capsys, "best-response", "--game", "phantom_ttt", "--player", "0",
         "--policy", "uniform", "--memory-limit", "1KB", "--simulations", "2",
@@ -437,14 +438,14 @@ def test_command_searches_on_states(capsys):
         "--policy", "always_fold", "--simulations", "50", "--matches", "20",
         "--player", "1",
     )  # fmt: skip
-    # Who always folds or passes loses its ante to one who bets.
+    # A player that always folds or passes loses its ante to a bet.
     assert found["value"] == pytest.approx(1)
-    # The game would fit: what is best is known.
+    # The tree fits in memory, so the exact value is known.
     assert found["exact_value"] == pytest.approx(1)
     assert found["share"] == pytest.approx(1) and found["form"] != "tree"
 
 
-def test_command_knows_no_best_response_where_a_bot_is_estimated(capsys):
+def test_command_omits_the_exact_value_of_an_estimated_bot(capsys):
     found = report(
         capsys, "best-response", "--game", "kuhn_poker", "--method",
         "exact", "--policy", "resolving(move_ms=1)", "--matches", "10", "--player", "0",
@@ -454,10 +455,13 @@ def test_command_knows_no_best_response_where_a_bot_is_estimated(capsys):
 
 
 @pytest.mark.slow
-def test_never_above_the_exact_value_by_more_than_the_interval():
-    """20 seeds. Above a 95 % interval by chance: 1 in 40 each; of 20, more than 3: 1 in
-    600, were the search to find the best response always."""
-    target = _unknown(open_opponent("uniform", games.compiled("kuhn")))
+def test_lower_bounds_rarely_exceed_the_exact_value():
+    """At most three of 20 lower bounds are too high.
+
+    If the search always finds a best response, the bound of a 95% interval is too high
+    with probability 1/40, and more than three of 20 are with probability 1/600.
+    """
+    target = _without_tree(open_opponent("uniform", games.compiled("kuhn")))
     search = SearchConfig(simulations=40)
     misses = 0
     for seed in range(20):
@@ -468,10 +472,10 @@ def test_never_above_the_exact_value_by_more_than_the_interval():
 
 
 @pytest.mark.slow
-def test_noise_of_an_estimate_is_not_taken_for_exploitability():
-    """An equilibrium cannot be exploited, whatever few of its moves look like.
+def test_noise_of_estimated_policies_does_not_look_exploitable():
+    """An equilibrium is not exploitable, although an estimate from few moves seems so.
 
-    20 seeds, as above; here the responder expects to win in every one.
+    There are 20 seeds as above; the responder expects a gain in every one.
     """
     tree = games.compiled("kuhn")
     equilibrium = load_opponent("lp", tree)
@@ -500,7 +504,7 @@ def test_noise_of_an_estimate_is_not_taken_for_exploitability():
     assert misses <= 3
 
 
-def test_who_is_judged_as_a_rival():
+def test_bots_behind_a_string_are_none_if_its_policy_is_exact():
     tree = games.compiled("kuhn")
     oos = "oos(solver=os-mccfr(batch=64),iterations=2)"
     for text, exact in (

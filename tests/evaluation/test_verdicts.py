@@ -1,4 +1,4 @@
-"""The functions at the top of the package that judge players, and what they print."""
+"""Top-level functions that evaluate players, and the text of their results."""
 
 import numpy as np
 import pyspiel
@@ -23,8 +23,8 @@ def solved():
     return spiel_cr.solve(games.compiled("kuhn"), "cfr+", 20)
 
 
-def test_nash_conv_is_openspiels(solved):
-    """Of a result, a policy and a string."""
+def test_nash_conv_equals_openspiels(solved):
+    """The policy is given as a result, an OpenSpiel policy or a string."""
     game = pyspiel.load_game("kuhn_poker")
     expected = exploitability.nash_conv(game, solved.average_policy())
     assert spiel_cr.nash_conv(game, solved) == pytest.approx(expected, abs=1e-12)
@@ -35,7 +35,7 @@ def test_nash_conv_is_openspiels(solved):
 
 
 @pytest.mark.slow
-def test_nash_conv_of_a_policy_of_signals():
+def test_nash_conv_of_a_public_tree_policy():
     game = "python_leduc_poker"
     result = solve_with(game, "cfr+", 3, form="public-tree", dtype="float32")
     found = spiel_cr.nash_conv(game, result.average_policy())
@@ -43,14 +43,14 @@ def test_nash_conv_of_a_policy_of_signals():
 
 
 @pytest.mark.parametrize("player", [0, 1])
-def test_a_best_response_is_openspiels(solved, player):
+def test_best_response_equals_openspiels(solved, player):
     game, policy = pyspiel.load_game("kuhn_poker"), solved.average_policy()
     root = game.new_initial_state()
     expected = BestResponsePolicy(game, player, policy).value(root)
     found = spiel_cr.best_response(game, policy, player)
     assert found.is_exact and found.half_width == 0
     assert found.value == pytest.approx(expected, abs=1e-12)
-    # What it plays gets that, and the other seat is the policy's.
+    # The rows of the other player are those of the policy.
     mine = found.responses[0].to_dict()
     theirs = policy.to_dict()
     for infoset, keys in enumerate(games.compiled("kuhn").infosets):
@@ -65,8 +65,8 @@ def make_bot(player, seed):
     return pyspiel.make_uniform_random_bot(player, seed)
 
 
-def test_a_best_response_to_bots():
-    """One of a seat, a function that makes them, and a string."""
+def test_best_response_accepts_bots_functions_and_strings():
+    """The opponent is a bot of one player, a function that makes bots, or a string."""
     expected = spiel_cr.best_response("kuhn_poker", "uniform", 1).value
     bot = uniform_bot("kuhn_poker", 0)
     for given in (bot, make_bot, "solved(iterations=1)"):
@@ -84,7 +84,7 @@ def of_three(first, second, third):
 
 
 @pytest.mark.parametrize(
-    "judge",
+    "function",
     [
         lambda player: spiel_cr.nash_conv("kuhn_poker", player),
         lambda player: spiel_cr.differences("kuhn_poker", "uniform", player),
@@ -92,14 +92,14 @@ def of_three(first, second, third):
         lambda player: spiel_cr.play_matches("kuhn_poker", [player, "uniform"], 2),
     ],
 )
-def test_a_function_of_three_arguments_is_no_player(judge):
+def test_functions_of_three_arguments_are_rejected_as_players(function):
     wanted = r"of_three.*: missing .*; give a function of \(player, seed\) that makes"
     with pytest.raises(ValueError, match=wanted):
-        judge(of_three)
+        function(of_three)
 
 
 @pytest.mark.slow
-def test_a_searched_response():
+def test_searched_response_is_nearly_optimal():
     config = spiel_cr.ResponseConfig(search=SearchConfig(simulations=2000))
     found = spiel_cr.best_response("kuhn_poker", "uniform", 0, config)
     best = spiel_cr.best_response("kuhn_poker", "uniform", 0)
@@ -107,7 +107,7 @@ def test_a_searched_response():
     assert 0.9 * best.value < found.value <= best.value + 1e-12
 
 
-def test_evaluating_a_player(solved):
+def test_evaluate_accepts_results_and_rejects_bots_of_one_player(solved):
     found = spiel_cr.evaluate(games.compiled("kuhn"), solved)
     assert found.nash_conv == pytest.approx(solved.nash_conv(), abs=1e-9)
     assert found.statistics["moves"] == found.statistics["infosets"] == 12
@@ -117,16 +117,18 @@ def test_evaluating_a_player(solved):
         spiel_cr.evaluate("kuhn_poker", 3)
 
 
-@pytest.mark.parametrize("judge", ["nash_conv", "evaluate", "best_response"])
-def test_exchanged_arguments_are_told(solved, judge):
-    more = [0] if judge == "best_response" else []
-    for judged in ("uniform", solved):
+@pytest.mark.parametrize("function", ["nash_conv", "evaluate", "best_response"])
+def test_exchanged_arguments_are_rejected(solved, function):
+    more = [0] if function == "best_response" else []
+    for policy in ("uniform", solved):
         for game in ("kuhn_poker", games.compiled("kuhn")):
-            with pytest.raises(ValueError, match=rf"game comes first: {judge}\(game, "):
-                getattr(spiel_cr, judge)(judged, game, *more)
+            with pytest.raises(
+                ValueError, match=rf"game comes first: {function}\(game, "
+            ):
+                getattr(spiel_cr, function)(policy, game, *more)
 
 
-def test_matches_swap_seats_and_repeat(solved):
+def test_matches_swap_seats_and_are_reproducible(solved):
     players = [solved, make_bot]
     found = spiel_cr.play_matches("kuhn_poker", players, 399, seed=2)
     assert found.returns.shape == (200, 2)
@@ -164,7 +166,7 @@ def test_both_matches_of_a_deal_have_the_same_cards():
     assert deals[-80::2] == deals[-79::2] and len(set(deals[-80:])) == 6
 
 
-def test_a_truth_value_is_not_a_player():
+def test_best_response_rejects_invalid_player_indices():
     for player in (True, False, 2, -1):
         with pytest.raises(ValueError, match=f"player={player}: not a player"):
             spiel_cr.best_response("kuhn_poker", "uniform", player)
@@ -182,7 +184,7 @@ def test_the_share_of_the_gain_does_not_depend_on_the_constant_sum():
         assert from_independent(shifted).share() == pytest.approx(share)
 
 
-# A line of a terminal or three.
+# About three lines of a terminal.
 MOST_LETTERS = 300
 
 
@@ -221,21 +223,21 @@ def test_other_results_print_in_a_few_lines():
     )
 
 
-def test_public_names_are_there():
+def test_public_names_exist_and_are_unique():
     for name in spiel_cr.__all__:
         assert getattr(spiel_cr, name) is not None
     assert sorted(set(spiel_cr.__all__)) == sorted(spiel_cr.__all__)
 
 
-def test_results_of_games_that_were_not_laid_out_are_judged():
+def test_nash_conv_accepts_results_of_simulated_games():
     options = spiel_cr.GameOptions("simulator")
     result = spiel_cr.solve("kuhn_poker", "os-mccfr(batch=64)", 20, options=options)
     found = spiel_cr.nash_conv("kuhn_poker", result)
     assert found == spiel_cr.nash_conv("kuhn_poker", result.average_policy())
 
 
-def test_the_text_of_a_result_is_the_answer():
-    """Value, exactness, method and unit, of both players or of one."""
+def test_repr_of_an_evaluation_states_value_method_and_unit():
+    """The value is that of both players or of one, and it is exact or estimated."""
     both = spiel_cr.exploit("kuhn_poker", "uniform", seconds=5)
     assert repr(both) == (
         "Evaluation(NashConv of uniform: 0.916667 (exact), in the payoffs of "

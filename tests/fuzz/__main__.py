@@ -1,13 +1,12 @@
-"""Campaigns of the fuzzers: many trials, counted, kept, and gone on with.
+"""Campaigns of the fuzzers: many trials, which are counted, recorded and resumed.
 
     python -m tests.fuzz NAME FIRST LAST [--record FILE] [--only NAME ...]
 
-does the trials FIRST .. LAST - 1 of a fuzzer in a process of its own: one that crashes
-or hangs is a fault of its trial, and the next trial follows. What a trial does depends
-on its number alone (and on how quick the machine is, for clocks and interruptions).
-A fuzzer is a module with `trials(only)`, a context in which trials can be done: a
-function of the number that returns what is counted, and raises AssertionError where
-something was wrong.
+runs the trials FIRST .. LAST - 1 of a fuzzer in a separate process. A crash or a hang
+is a fault of its trial, and the next trial follows. A trial depends only on its number,
+and on the speed of the machine if it has time limits or interruptions. A fuzzer is a
+module with a context manager `trials(only)`. Its value is a function from the number of
+a trial to a dict of counts, which raises AssertionError for a fault.
 """
 
 import argparse
@@ -28,7 +27,7 @@ from typing import Any
 
 from spiel_cr.common import compilation_cache
 
-# A trial gives its outcome and numbers; "faults", where not one thing was wrong.
+# Outcome, counts and faults of a trial.
 Row = dict[str, Any]
 
 ROOT = pathlib.Path(__file__).parents[2]
@@ -37,7 +36,7 @@ NAMES = (
     *("interrupt_moments", "kill_moments", "malformed_games"),
     *("moves", "moves_by_clock"),
 )
-# A trial that takes longer is ended with its process.
+# Seconds after which a trial is ended with its process.
 _STUCK = 400
 
 
@@ -51,19 +50,20 @@ def run(
     programs: pathlib.Path | None = None,
     progress: bool = False,
 ) -> list[Row]:
-    """Does a campaign.
+    """Run a campaign.
 
     Args:
-      name: of the fuzzer.
-      first, last: trials, `last` not included.
-      record: a file of JSON lines, a line for each trial; those there are kept.
-      only: what the fuzzer shall keep to, in its own words; nothing: no limits.
-      programs: where commands, as users give them, keep compiled programs, beyond the
-        campaign; None: all trials keep them beside the record.
-      progress: print faults when they are found.
+      name: Name of the fuzzer.
+      first: Number of the first trial.
+      last: Number after the last trial.
+      record: File with a JSON line for each trial; existing lines are kept.
+      only: Restrictions of the fuzzer to some of its cases; empty for none.
+      programs: Folder in which commands cache compiled functions after the campaign;
+        None for a temporary cache next to the record.
+      progress: Whether to print faults when they are found.
 
     Returns:
-      The lines.
+      The rows of all trials.
     """
     record.touch()
     shown = 0
@@ -102,8 +102,8 @@ def _add(record: pathlib.Path, row: Row) -> None:
 def _do(
     name: str, first: int, last: int, record: pathlib.Path, only: Sequence[str]
 ) -> None:
-    """The part of a campaign that one process does."""
-    # Signals wait for loops in C++ to end; this does not. Trials have other streams.
+    """Run the trials of a campaign in this process."""
+    # Unlike signals, this does not wait for loops in C++. Trials redirect stderr.
     last_words = open(os.dup(2), "w")
     module = importlib.import_module(f"tests.fuzz.{name}")
     with module.trials(only) as trial:
@@ -122,7 +122,7 @@ def _do(
 
 
 def report(rows: Sequence[Row]) -> str:
-    """How many trials ended in which way, and the sums of what they counted."""
+    """Return the number of trials by outcome, and the sums of their counts."""
     outcomes = collections.Counter(row["outcome"] for row in rows)
     sums: collections.Counter[str] = collections.Counter()
     for row in rows:
@@ -138,7 +138,7 @@ def report(rows: Sequence[Row]) -> str:
 
 
 def parser() -> argparse.ArgumentParser:
-    """The arguments of the command."""
+    """Return the parser of the command."""
     parser = argparse.ArgumentParser(prog="python -m tests.fuzz", description=__doc__)
     parser.add_argument("name", choices=NAMES)
     parser.add_argument("first", type=int)
@@ -150,7 +150,7 @@ def parser() -> argparse.ArgumentParser:
 
 
 def main() -> int:
-    """The command; 1 where there was a fault."""
+    """Run the command; return 1 if there was a fault."""
     given = parser().parse_args()
     if given.child:
         _do(given.name, given.first, given.last, given.record, given.only)

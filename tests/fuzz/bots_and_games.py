@@ -1,4 +1,4 @@
-"""Which bots play which games in `moves`, and how they are made."""
+"""Bots and games of the fuzzer `moves`."""
 
 import contextlib
 import functools
@@ -31,19 +31,19 @@ MOVE_MS = 50.0
 
 
 class Table:
-    """A game, and what bots of it share.
+    """A game with the objects that its bots share.
 
     Attributes:
-      string: the game, as OpenSpiel knows it.
-      game: OpenSpiel's own, with turns in place of simultaneous moves.
+      string: OpenSpiel's string of the game.
+      game: OpenSpiel's game, with turns instead of simultaneous moves.
     """
 
     def __init__(self, string: str, folder: pathlib.Path) -> None:
-        """Compiles nothing yet.
+        """Load the game; its tree is built on demand.
 
         Args:
-          string: the game.
-          folder: for files.
+          string: OpenSpiel's string of the game.
+          folder: Folder for files.
         """
         self.string, self._folder = string, folder
         game = pyspiel.load_game(string)
@@ -57,14 +57,14 @@ class Table:
 
     @functools.cached_property
     def policy(self) -> str:
-        """A file of a policy."""
+        """Return the path of a policy file."""
         path = self._folder / "policy.npz"
         solve(self.tree, "lcfr", 2).save(path)
         return str(path)
 
     @functools.cached_property
     def networks(self) -> str:
-        """A file of networks."""
+        """Return the path of a file of networks."""
         path = self._folder / "networks.npz"
         solve(self.string, _NETWORKS, 2, options=GameOptions("simulator")).save(path)
         return str(path)
@@ -72,7 +72,7 @@ class Table:
 
 @contextlib.contextmanager
 def table(string: str) -> Iterator[Table]:
-    """A game, with a folder for as long as it is played."""
+    """Load a game with a temporary folder for its files."""
     with tempfile.TemporaryDirectory() as folder:
         yield Table(string, pathlib.Path(folder))
 
@@ -81,12 +81,12 @@ class Kind(NamedTuple):
     """A kind of bot.
 
     Attributes:
-      name: of the kind.
-      make: of a table, a seat and a seed.
-      moves: to play in a game.
-      seconds: to play at most.
-      repeats: at an information state it always plays the same.
-      move_ms: its clock; None: none.
+      name: Name of the kind.
+      make: Function from a table, a seat and a seed to a bot.
+      moves: Number of moves to play in a game.
+      seconds: Time limit for these moves.
+      repeats: Whether the policy at an information state never changes.
+      move_ms: Time limit per move; None without a limit.
     """
 
     name: str
@@ -98,7 +98,7 @@ class Kind(NamedTuple):
 
 
 def _loaded(text: str, moves: int, seconds: float = 20.0, **more: bool) -> Kind:
-    """A bot from a string; {policy} and {networks} stand for paths of files."""
+    """Make a kind from a bot string with placeholders {policy} and {networks}."""
     steps = "max_histories" in text or text.startswith(("uniform", "deep", "honest"))
 
     def make(table: Table, seat: int, seed: int) -> pyspiel.Bot:
@@ -134,7 +134,7 @@ def _best_response(table: Table, seat: int, seed: int) -> pyspiel.Bot:
 
 _NETWORKS = "sd-cfr(hidden=4,layers=1,traversals=4,steps=2)"
 _SAMPLED = "os-mccfr(epsilon=0.4,exploration=0.01,batch=16)"
-# Whose moves cost next to nothing play most of them, however long it takes.
+# Bots whose moves cost little play most moves.
 _UNIFORM = _loaded("uniform", 20_000, 120, repeats=True)
 _PARTIAL = (
     "resolving(iterations=2,max_histories={},warmup_matches=0,blueprint_iterations=2)"
@@ -153,7 +153,7 @@ _WHOLE = [
     _loaded(_PARTIAL.format(400), 300),
     *_STATES,
 ]
-# Each plays in every fourth game.
+# Each variant plays in every fourth game.
 _DEEP = "resolving(iterations=2,depth=1"
 _VARIANTS = [
     *(
@@ -187,7 +187,7 @@ _POKER = (
     "numSuits=2,numRanks=2,numHoleCards=1,numBoardCards=0 1,raiseSize=2 4,"
     "maxRaises=1 1)"
 )
-# Small enough to be compiled.
+# Games whose tree is small enough to be built.
 SMALL = """
 kuhn_poker
 python_leduc_poker
@@ -222,7 +222,7 @@ zerosum(game=sheriff(num_rounds=1,max_bribe=1,max_items=1))
 misere(game=kuhn_poker())
 restricted_nash_response(game=kuhn_poker(),p=0.5)
 """.replace("POKER", _POKER).split("\n")[1:-1]
-# Played by bots that compile nothing, or trees of some hundred histories.
+# Games for bots that need no game tree, or a lookahead tree of a few hundred histories.
 LARGE = (
     *("phantom_ttt", "dark_hex(board_size=3)", "tic_tac_toe", "connect_four"),
     *("liars_dice(numdice=2,dice_sides=3)", "python_ii_goofspiel(num_cards=7)"),
@@ -247,7 +247,7 @@ def _plan() -> dict[str, list[Kind]]:
             own += _DEEP_POLICIES
         plan[string] = [*_WHOLE, *own]
     plan |= dict.fromkeys(LARGE, _ON_LARGE)
-    # Here a player forgets when it moved; one that remembers may go by it.
+    # A game with imperfect recall: a policy may depend on what the bot remembers.
     forgets = "dark_hex(board_size=3)"
     plan[forgets] = [kind._replace(repeats=False) for kind in plan[forgets]]
     return plan
@@ -255,9 +255,8 @@ def _plan() -> dict[str, list[Kind]]:
 
 BY_ITERATIONS = _plan()
 
-# With the clock alone a move takes nearly all of its time where it thinks. With few
-# iterations, too, more moves can be made in the time that there is; the clock runs all
-# the same.
+# With only a time limit, a solving bot uses nearly all of it for each move. With a
+# small number of iterations in addition, more moves fit in the same time.
 _CLOCKED = [
     _loaded("resolving(move_ms=50)", 600),
     _loaded("resolving(move_ms=50,iterations=5)", 4500, 40),

@@ -39,8 +39,8 @@ class Line(NamedTuple):
     """A command line.
 
     Attributes:
-      seed: makes it again.
-      words: after `spiel-cr`.
+      seed: Seed from which the line was drawn.
+      words: Arguments of `spiel-cr`.
       spoiled: Invalid values, of which the error names one; None if the line is
         valid.
     """
@@ -53,14 +53,14 @@ class Line(NamedTuple):
         return f"seed {self.seed}: spiel-cr {' '.join(map(repr, self.words))}"
 
 
-# Where more was found last, three times as often as others.
+# Commands with more faults in the past, which are drawn three times as often.
 _OFTEN = (
     *("solve", "resolve", "exploit", "tournament", "study"),
     *("abstract", "push-fold"),
 )
-# Of how many lines whose game is free it is `universal_poker`.
+# Share of `universal_poker` in lines whose game is not fixed.
 _POKER = 0.25
-# What one line of a command always has, beside what its parser requires: small work.
+# Options that each line of a command has, so that the work is small.
 _ALWAYS: dict[str, dict[str, str]] = {
     "solve": {"--iterations": "2"},
     "resolve": {"--game": "kuhn_poker", "--iterations": "2"},
@@ -88,7 +88,7 @@ _ALWAYS: dict[str, dict[str, str]] = {
         **{"--iterations": "2", "--ranges": "AA;KK"},
     },
 }
-# Options that need others, or exclude them (None): of a command, or of all.
+# Options that require others, or exclude them (None), for one command or for all.
 _NEEDS: dict[tuple[str, str], dict[str, str | None]] = {
     ("review", "--open"): {"--game": "kuhn_poker"},
     ("review", "--bot"): {"--game": "kuhn_poker", "--open": "matches.jsonl"},
@@ -138,15 +138,15 @@ _NEEDS: dict[tuple[str, str], dict[str, str | None]] = {
         for flag in ("--until", "--dtype", "--cache", "--evaluator")
     },
     ("solve", "--eval-every"): {"--form": None},
-    # Where strings, files and actions are of one game.
+    # Strings, files and actions that belong to one game.
     **{
         ("", flag): {"--game": "kuhn_poker"}
         for flag in ("--policy", "--actions", "--bot", "--bots")
     },
 }
-# What a line that makes sense has not: nobody is there to play in a page; options of
-# policies of signal games; no game here puts hands into buckets; processes take seconds
-# to start; names of algorithms are no opponents.
+# Options that valid lines do not have: pages need a person; some options need policies
+# in public-tree form, or games with buckets; processes take seconds to start; and names
+# of algorithms are not opponents.
 _LEFT_OUT = {
     "play": ("--web", "--no-open", "--port"),
     "show": ("--node", "--board", "--plot", "--csv"),
@@ -171,11 +171,11 @@ _POSITIONAL = {"name", "path"}
 
 
 def make_line(seed: int, command: str | None = None) -> Line:
-    """A line, the same for the same seed.
+    """Draw a line, which depends only on the seed.
 
     Args:
-      seed: of all that is drawn.
-      command: draw from this one's options only.
+      seed: Seed for all random choices.
+      command: Command of the line; None for a random one.
     """
     draw = random.Random(seed)
     command = command or draw.choice([*options(), *_OFTEN, *_OFTEN])
@@ -207,14 +207,14 @@ def make_line(seed: int, command: str | None = None) -> Line:
 
 
 def _fixed(command: str, chosen: dict[str, str]) -> set[str]:
-    """What the chosen options set."""
+    """Return the options that the chosen options determine."""
     pairs = ((one, flag) for flag in chosen for one in ("", command))
     fixed = {name for pair in pairs for name in _NEEDS.get(pair, ())}
     return fixed | ({"--game"} if "kuhn.npz" in chosen.get("--leaf", "") else set())
 
 
 def _need(command: str, flag: str, chosen: dict[str, str]) -> None:
-    """Makes the other options go with one."""
+    """Change other options so that they are valid together with one."""
     needs = {**_NEEDS.get(("", flag), {}), **_NEEDS.get((command, flag), {})}
     for name, value in needs.items():
         if value is None:
@@ -228,7 +228,7 @@ def _need(command: str, flag: str, chosen: dict[str, str]) -> None:
 def _agree(
     draw: random.Random, command: str, chosen: dict[str, str], turned_on: set[str]
 ) -> None:
-    """Takes out what does not go with the rest, so that all of it makes sense."""
+    """Remove options that contradict others, so that the line is valid."""
     for flag in list(chosen):
         if flag in chosen and flag not in _ALWAYS.get(command, ()):
             _need(command, flag, chosen)
@@ -259,7 +259,7 @@ def _spoil(draw: random.Random, command: str, chosen: dict[str, str]) -> Bad:
 def _words(
     draw: random.Random, command: str, chosen: dict[str, str], turned_on: set[str]
 ) -> list[str]:
-    """The words of a line, options in any order."""
+    """Return the words of a line, with options in random order."""
     parts = [[flag] for flag in turned_on]
     for flag, value in chosen.items():
         if flag in _POSITIONAL:
@@ -275,7 +275,7 @@ def _words(
 def _misshape(
     draw: random.Random, command: str, chosen: dict[str, str], turned_on: set[str]
 ) -> tuple[list[str], tuple[Bad, ...]]:
-    """A line that is wrong as a whole."""
+    """Return a line whose structure is invalid."""
     words = _words(draw, command, chosen, turned_on)
     kind = draw.randrange(7)
     if kind == 0:
@@ -298,7 +298,7 @@ def _misshape(
         del chosen[flag]
         return _words(draw, command, chosen, turned_on), (Bad("", (flag,)),)
     if kind == 5:
-        # Two results in one file, or a result in place of what is read.
+        # Two results in one file, or a result that would replace an input.
         pair = {
             "solve": ["--save=one.npz", "--checkpoint=./one.npz"],
             "subgame": ["--plot=out", "--out=out"],
@@ -314,7 +314,7 @@ def _misshape(
 
 @functools.cache
 def _policies() -> dict[str, bytes]:
-    """Files that lines read, by name: good policies, and all kinds of others."""
+    """Return valid policy files and other files by name."""
     with tempfile.TemporaryDirectory() as name:
         folder = pathlib.Path(name)
         _make_policies(folder)
@@ -322,7 +322,7 @@ def _policies() -> dict[str, bytes]:
 
 
 def _make_policies(folder: pathlib.Path) -> None:
-    # Linear programs need no program to be compiled.
+    # Linear programs need no compiled functions.
     for name, game in ("kuhn", "kuhn_poker"), ("other", "python_rock_paper_scissors"):
         spiel_cr.solve(game, "lp").save(folder / f"{name}.npz")
     np.savez(folder / "arrays.npz", a=np.zeros(3))
@@ -340,7 +340,7 @@ def _make_policies(folder: pathlib.Path) -> None:
 
 
 def prepare(folder: pathlib.Path) -> None:
-    """Puts the files into a folder that lines name."""
+    """Write the files that lines name to a folder."""
     for name, content in _policies().items():
         (folder / name).write_bytes(content)
     for name in ("folder", "folder.npz", "folder.png"):
@@ -348,19 +348,19 @@ def prepare(folder: pathlib.Path) -> None:
     for name in ("fifo", "fifo.npz"):
         os.mkfifo(folder / name)
     with contextlib.closing(socket.socket(socket.AF_UNIX)) as place:
-        with contextlib.chdir(folder):  # names of sockets are short
+        with contextlib.chdir(folder):  # Names of sockets must be short.
             place.bind("socket")
 
 
 def run_line(line: Line) -> Outcome:
-    """Runs a line in a folder of its own."""
+    """Run a line in a separate folder."""
     with tempfile.TemporaryDirectory(prefix="line-") as name:
         folder = pathlib.Path(name)
         prepare(folder)
         return in_process.run(line.words, folder)
 
 
-# ------------------------------------------------------------------ judging
+# ------------------------------------------------------------------ checks
 _REMEDY = re.compile(
     r"\b(give|use|choose|write|install|raise|lower|delete|leave|must be|must lie"
     r"|must end|must have|add|remove|correct|did you mean|shorten|start|ask"
@@ -368,13 +368,13 @@ _REMEDY = re.compile(
     r"|\bset \w+=|\bgo on (with|to)\b",
     re.IGNORECASE,
 )
-# The parser ends every refusal with it, whatever it is about.
+# The parser appends this to every error.
 _EVERYWHERE = re.compile(r"; see spiel-cr\b.* --help$")
 _LETTERS = 40
 
 
 def _shows(message: str, value: str) -> bool:
-    """Whether a message shows a value: as it is, escaped, as a number, or its begin."""
+    """Return whether a message shows a value, escaped, as a number, or its start."""
     if not value.strip():
         return repr(value) in message or f"={value}" in message
     forms = {value, repr(value)[1:-1], value.strip()}
@@ -386,12 +386,12 @@ def _shows(message: str, value: str) -> bool:
 
 
 def _besides(message: str, bad: Bad) -> str:
-    """A message without the string that it quotes."""
+    """Return a message without the string that it quotes."""
     return message.replace(repr(bad.inside), "") if bad.inside else message
 
 
 def _is_named(message: str, bad: Bad) -> bool:
-    """Whether a message has one of the argument's names as a word."""
+    """Return whether a message has one of the argument's names as a word."""
     small = _besides(message, bad).lower()
     return any(
         re.search(rf"(?<![a-z]){re.escape(name.lower())}(?![a-z])", small)
@@ -400,7 +400,7 @@ def _is_named(message: str, bad: Bad) -> bool:
 
 
 def _is_shown(message: str, bad: Bad) -> bool:
-    """Whether a message shows what it must of the value."""
+    """Return whether a message shows one of the required parts of the value."""
     besides = _besides(message, bad)
     return any(_shows(besides, shown) for shown in bad.shown or ("",))
 
@@ -416,7 +416,7 @@ def complaints(line: Line, outcome: Outcome) -> list[str]:
         found.append("a traceback is printed")
     lines = outcome.err.strip().splitlines()
     message = lines[-1] if lines else ""
-    # Large games are refused, or still laid out after a minute, and shown.
+    # Large games may be rejected, interrupted after a minute, or reported.
     unsure = bool(line.spoiled) and not line.spoiled[0].sure
     if unsure and outcome.code in (0, 130):
         return found
@@ -461,7 +461,7 @@ def complaints(line: Line, outcome: Outcome) -> list[str]:
     return found
 
 
-# What refuses before it compiles programs.
+# Commands that reject invalid arguments before they compile functions.
 _CHEAP = ("info", "solve", "play", "show", "subgame", "compare", "tournament", "study")
 
 
@@ -478,7 +478,7 @@ def cheap_line(seed: int) -> Line:
 
 
 def judge(line: Line) -> dict[str, Any]:
-    """Runs a line, and says what is wrong."""
+    """Run a line; return its outcome and its faults."""
     outcome = run_line(line)
     wrong = complaints(line, outcome)
     return {
@@ -490,7 +490,7 @@ def judge(line: Line) -> dict[str, Any]:
 
 @contextlib.contextmanager
 def trials(only: Sequence[str]) -> Iterator[Callable[[int], dict[str, Any]]]:
-    """Trials of lines; `only`: these commands."""
+    """Prepare trials of random lines, of all commands or of those in `only`."""
 
     def trial(seed: int) -> dict[str, Any]:
         return judge(make_line(seed, only[seed % len(only)] if only else None))

@@ -1,12 +1,12 @@
-"""Damages `.npz` files of every kind, and checks how their readers take it.
+"""Damage to `.npz` files of every kind, and checks of their readers.
 
-Two kinds of damage. Accidents leave the seal as it was: bits, blocks and members change
-as disks, editors and archivers change them. Such a file is refused, or its content is
-what it was to the last bit. Forgeries have a right seal, which no accident gives: only
-what is checked behind it can refuse them, and whatever that misses must not end in
-another error. Either way a cache is compiled anew.
+There are two kinds of damage. Accidents do not update the seal: bits, blocks and
+members change as disks, editors and archivers may change them. Such a file must be
+rejected, or its content must be bitwise identical. Forgeries have a valid seal. Further
+checks may reject them; forgeries that pass these checks must not cause other errors. In
+both cases, damaged caches are built again.
 
-`python -m tests.fuzz damaged_files FIRST LAST` does many, over all kinds in turn.
+`python -m tests.fuzz damaged_files FIRST LAST` runs many trials over all kinds in turn.
 """
 
 import contextlib
@@ -42,10 +42,10 @@ class Kind(NamedTuple):
     """A kind of file.
 
     Attributes:
-      name: of the kind.
-      content: a whole file.
-      read: reads a file as the package does; raises what that raises.
-      recovers: damaged files are made anew, so that `read` raises nothing.
+      name: Name of the kind.
+      content: Content of an undamaged file.
+      read: Function that reads a file as the package does, with its exceptions.
+      recovers: Whether damaged files are replaced, so that `read` does not raise.
     """
 
     name: str
@@ -55,18 +55,18 @@ class Kind(NamedTuple):
 
 
 def check(kind: Kind, path: pathlib.Path, number: int) -> str:
-    """Damages a file and reads it.
+    """Damage a file and read it.
 
     Args:
-      kind: of the file.
-      path: where to write it.
-      number: tells the damage.
+      kind: Kind of the file.
+      path: Path of the damaged file.
+      number: Number that determines the damage.
 
     Returns:
-      What happened, in words.
+      A description of the outcome.
 
     Raises:
-      AssertionError: it should not have.
+      AssertionError: If the outcome is not allowed.
     """
     rng = np.random.default_rng(number)
     path.write_bytes(kind.content)
@@ -96,7 +96,7 @@ def check(kind: Kind, path: pathlib.Path, number: int) -> str:
 
 
 def _loaded(path: pathlib.Path, again: str) -> Content | None:
-    """What `storage.load` gives; None where it refuses the file as it should."""
+    """Return the result of `storage.load`; None if it rejects the file correctly."""
     try:
         return storage.load(path)
     except (OSError, storage.CorruptFileError) as error:
@@ -112,7 +112,7 @@ def _check_refusal(error: Exception, path: pathlib.Path, again: str) -> None:
 
 
 def _same(one: Content, other: Content) -> bool:
-    """Whether contents are equal bit for bit."""
+    """Return whether contents are bitwise identical."""
     arrays, true = one[0], other[0]
     return (
         one[1] == other[1]
@@ -130,7 +130,7 @@ def _same(one: Content, other: Content) -> bool:
 
 
 def _somewhere(content: bytes, rng: Rng) -> tuple[int, int]:
-    """Where a block begins and ends: short ones, long ones, rarely all."""
+    """Draw begin and end of a block: short, long, or rarely the whole content."""
     begin = int(rng.integers(len(content)))
     length = int(rng.choice([1, 2, 8, 64, 512, 4096, len(content)]))
     return begin, min(begin + length, len(content))
@@ -164,20 +164,20 @@ def leave_out(content: bytes, rng: Rng) -> bytes:
 
 
 def exchange(content: bytes, rng: Rng) -> bytes:
-    """Two blocks change places."""
+    """Exchange two blocks."""
     a, b, c, d = np.sort(rng.integers(len(content) + 1, size=4)).tolist()
     return content[:a] + content[c:d] + content[b:c] + content[a:b] + content[d:]
 
 
 def other_members(content: bytes, rng: Rng) -> bytes:
-    """An archiver writes it again: members are changed, checksums of members right."""
+    """Write the archive again with changed members and valid checksums of members."""
     return _archive(
         _change_members(_members(content), rng), _comment(content, rng), rng
     )
 
 
 def other_numbers(content: bytes, rng: Rng) -> bytes:
-    """A member's bytes change, and its own checksums with them."""
+    """Change a bit of a member and update the checksums of this member."""
     damaged = bytearray(content)
     start = int(_seal_of(content)[:16], 16)
     entry = _pick(_entries(content, start), rng)
@@ -205,17 +205,17 @@ def _pick(things: list[Any], rng: Rng) -> Any:
 
 
 def _seal_of(content: bytes) -> bytes:
-    """Where the index begins and its checksum, in hexadecimal digits."""
+    """Return the position of the index and its checksum, in hexadecimal digits."""
     return content[-81:]
 
 
 def _comment(content: bytes, rng: Rng) -> bytes:
-    """The seal as it was, or none."""
+    """Return the unchanged seal, or none."""
     return content[-90:] if rng.random() < 0.5 else b""
 
 
 def _entries(content: bytes, start: int) -> list[int]:
-    """Where each entry of the index begins."""
+    """Return the position of each entry of the index."""
     found = []
     while content[start : start + 4] == b"PK\1\2":
         found.append(start)
@@ -231,7 +231,7 @@ def _members(content: bytes) -> list[tuple[str, bytes]]:
 def _archive(
     members: list[tuple[str, bytes]], comment: bytes, rng: Rng | None = None
 ) -> bytes:
-    """An archive of members; with `rng` perhaps a compressed one."""
+    """Make an archive of members, which may be compressed if `rng` is given."""
     method = zipfile.ZIP_STORED
     if rng is not None:
         methods = [zipfile.ZIP_DEFLATED, zipfile.ZIP_BZIP2, zipfile.ZIP_LZMA]
@@ -247,7 +247,7 @@ def _archive(
 
 
 def _sealed(archive: bytes) -> bytes:
-    """An archive without a comment gets a right seal; as the format says."""
+    """Add a valid seal to an archive without a comment."""
     start = struct.unpack("<I", archive[-6:-2])[0]
     index = archive[start:-2] + struct.pack("<H", 90)
     digest = hashlib.sha256(index).hexdigest()
@@ -267,7 +267,7 @@ def _npy(array: np.ndarray) -> bytes:
 def _change_members(
     members: list[tuple[str, bytes]], rng: Rng
 ) -> list[tuple[str, bytes]]:
-    """Something that makes them others: left out, doubled, renamed, exchanged, cut."""
+    """Omit, duplicate, rename, exchange, truncate or extend members."""
     at, other = (int(number) for number in rng.choice(len(members), 2, replace=False))
     name, content = members[at]
     changed = list(members)
@@ -294,13 +294,13 @@ def _change_members(
 
 
 def forged_bits(content: bytes, rng: Rng) -> bytes:
-    """Anywhere but in the last record."""
+    """Flip bits anywhere except in the last record."""
     archive = _unsealed(content)
     return _sealed(flip_bits(archive[:-22], rng) + archive[-22:])
 
 
 def forged_index(content: bytes, rng: Rng) -> bytes:
-    """Fields of the index: flags, methods, sizes, places, names."""
+    """Change fields of the index: flags, methods, sizes, positions, names."""
     archive = bytearray(_unsealed(content))
     entry = _pick(_entries(content, int(_seal_of(content)[:16], 16)), rng)
     for _ in range(int(rng.integers(1, 4))):
@@ -334,7 +334,7 @@ _HEADERS = (
 
 
 def forged_header(content: bytes, rng: Rng) -> bytes:
-    """A member's numpy header: a planted one, or another digit."""
+    """Replace the numpy header of a member, or one of its characters."""
     members = _members(content)
     at = int(rng.integers(len(members)))
     name, old = members[at]
@@ -362,7 +362,7 @@ _VALUES = (None, True, -1, 10**30, 0.5, float("nan"), "", "x" * 500, [], [[]], {
 
 
 def forged_metadata(content: bytes, rng: Rng) -> bytes:
-    """Another text, or another value in it."""
+    """Replace the metadata, or one of its values."""
     members = dict(_members(content))
     text = np.lib.format.read_array(io.BytesIO(members["metadata.npy"])).tobytes()
     if rng.random() < 0.3:
@@ -380,7 +380,7 @@ def forged_metadata(content: bytes, rng: Rng) -> bytes:
 
 
 def forged_array(content: bytes, rng: Rng) -> bytes:
-    """Another array: of another type or shape, of objects, or with wild numbers."""
+    """Change the type, the shape or a number of an array, or store objects."""
     members = _members(content)
     at = int(rng.integers(len(members)))
     array = np.lib.format.read_array(io.BytesIO(members[at][1]))
@@ -403,17 +403,17 @@ def forged_array(content: bytes, rng: Rng) -> bytes:
 
 
 def forged_numbers(content: bytes, rng: Rng) -> bytes:
-    """One bit of one member, with all checksums right."""
+    """Flip one bit of a member and update all checksums."""
     return _sealed(_unsealed(other_numbers(content, rng)))
 
 
 def forged_twice(content: bytes, rng: Rng) -> bytes:
-    """Two of the others."""
+    """Combine two other forgeries."""
     first, second = (int(number) for number in rng.integers(7, size=2))
     once = FORGERIES[first](content, rng)
     try:
         return FORGERIES[second](once, rng)
-    except Exception:  # what was forged once can no longer be taken apart
+    except Exception:  # The first forgery can no longer be parsed.
         return once
 
 
@@ -427,7 +427,7 @@ FORGERIES = (
 
 
 def _solved(folder: pathlib.Path, quick: bool) -> Iterator[Kind]:
-    """Policies, and checkpoints of all runs, which read them where they go on."""
+    """Yield policies, and checkpoints, which are read by resuming runs."""
     tree, how = build_tree("kuhn_poker"), GameOptions("simulator", memory_limit="3GB")
     small = "sd-cfr(hidden=8,layers=1,traversals=4,steps=2)"
     rows: list[tuple[str, Any, str, dict[str, Any]]] = [
@@ -455,7 +455,7 @@ def _solved(folder: pathlib.Path, quick: bool) -> Iterator[Kind]:
 
 
 def _caches(folder: pathlib.Path) -> Iterator[Kind]:
-    """What is read instead of a damaged file is the game, compiled anew."""
+    """Yield caches of game trees; a tree is built again if its cache is damaged."""
     for string in ("kuhn_poker", "python_rock_paper_scissors"):
         game = spiel_cr.load_game(string)
         rules, plain = batched_rules.of_game(game), build_tree(string)
@@ -477,7 +477,7 @@ def _caches(folder: pathlib.Path) -> Iterator[Kind]:
 
 @contextlib.contextmanager
 def trials(only: Sequence[str]) -> Iterator[Callable[[int], dict[str, Any]]]:
-    """Trials of all kinds in turn; `only` "quick": of those that are soon made."""
+    """Prepare trials of all kinds in turn; "quick" omits slow kinds."""
     quick = "quick" in only
     with tempfile.TemporaryDirectory() as name:
         folder = pathlib.Path(name)

@@ -1,8 +1,8 @@
-"""Damage to JSON lines and settings: what a command makes of a folder after it.
+"""Damage to JSON lines and settings in the folders of finished runs.
 
-A trial copies a finished run's folder, damages one file of it, and gives the command
-again. It must refuse, naming the file (and the line), or come to the same results. What
-a trial does depends on its number alone: `check` does it again.
+A trial copies the folder of a finished run, damages one file, and repeats the command.
+The command must fail with the name of the file (and the line), or give the same
+results. A trial depends only on its number, so `check` repeats it.
 """
 
 import contextlib
@@ -27,14 +27,14 @@ COMMANDS = {
     "playing": ["--bot=uniform", "--method=matches", "--matches=4"],
     "compare": ["--algorithms=uniform;openspiel-cfr", "--iterations=2", "--workers=0"],
 }
-# What the clock says, and what only this call knows.
+# Times, and values that only this call has.
 _PASSING = {"seconds", "max_ms", "out", "report"}
 # The same in the lines of a journal.
 _PASSING_IN_LINES = {
     *("seconds", "max_ms", "finished", "load", "wall_seconds", "setup_seconds"),
     *("compile_seconds", "cpu_seconds"),
 }
-# What a file holds in the place of a value.
+# Replacements of values in a file.
 _JUNK: tuple[Any, ...] = (
     *(None, True, -1, 0, 1, 2**70, 0.5, -0.5, 1e308, float("nan"), float("inf")),
     *("", "x", [], [0], [[]], [None, None], {}, {"a": 1}, [[0.5], [0.5]]),
@@ -42,7 +42,7 @@ _JUNK: tuple[Any, ...] = (
 
 
 def run(command: str, folder: pathlib.Path) -> tuple[int | None, str, Any]:
-    """The command's exit code, what it says on stderr, and its results."""
+    """Run a command; return its exit code, its stderr and its results."""
     name = "evaluate" if command == "playing" else command
     words = [name, "--game", KUHN, "--out", str(folder), "--json", *COMMANDS[command]]
     done = in_process.run(words, folder.parent)
@@ -51,26 +51,26 @@ def run(command: str, folder: pathlib.Path) -> tuple[int | None, str, Any]:
 
 
 class Finished(NamedTuple):
-    """A finished run: its folder, and the results that the command gave."""
+    """A finished run: its folder, and the results of the command."""
 
     folder: pathlib.Path
     results: Any
 
 
 def finish(command: str, folder: pathlib.Path) -> Finished:
-    """Runs a command to its end, in a new folder."""
+    """Run a command to its end in a new folder."""
     code, err, results = run(command, folder)
     assert code == 0, err
     return Finished(folder, results)
 
 
 def files(folder: pathlib.Path) -> list[pathlib.Path]:
-    """Those that a command goes on from."""
+    """Return the files from which a command resumes."""
     return sorted([*folder.glob("*.jsonl"), folder / json_log.SETTINGS])
 
 
 def damage(content: bytes, random: np.random.Generator) -> bytes:
-    """The content with something wrong in it: a digit, its lines, or as of files."""
+    """Return content with a changed digit, changed lines, or an accident of files."""
     kind = int(random.integers(9))
     if kind < 6:
         return ACCIDENTS[kind](content, random)
@@ -85,7 +85,7 @@ def damage(content: bytes, random: np.random.Generator) -> bytes:
 
 
 def replace_value(content: bytes, random: np.random.Generator) -> bytes:
-    """The content with one value exchanged, and checksums that are right again."""
+    """Return content with one changed value and valid checksums."""
     if content.startswith(b"{\n"):
         record = json_log.unsealed(content)
         _exchange(record, random)
@@ -99,7 +99,7 @@ def replace_value(content: bytes, random: np.random.Generator) -> bytes:
 
 
 def _exchange(place: Any, random: np.random.Generator) -> None:
-    """Puts junk somewhere into a table or list, or takes a value out of it."""
+    """Replace or remove a random value of a table or list."""
     keys = list(place) if isinstance(place, dict) else list(range(len(place)))
     key = keys[int(random.integers(len(keys)))]
     if isinstance(place[key], dict | list) and place[key] and random.random() < 0.6:
@@ -111,14 +111,14 @@ def _exchange(place: Any, random: np.random.Generator) -> None:
 
 
 def check(finished: Finished, work: pathlib.Path, command: str, number: int) -> str:
-    """Does a trial; returns "refused" or "equal", or raises AssertionError.
+    """Run a trial; return "refused" or "equal", or raise AssertionError.
 
     Args:
-      finished: the run without damage.
-      work: a folder for the trial, made anew.
-      command: a key of `COMMANDS`.
-      number: of the trial. Every fourth one exchanges values under right checksums:
-        then results may be others, and only how it is refused is looked at.
+      finished: The run without damage.
+      work: Folder for the trial, which is created again.
+      command: Key of `COMMANDS`.
+      number: Number of the trial. Every fourth one changes values and computes new
+        checksums: then results may change, and only errors are checked.
     """
     random = np.random.default_rng([number, *command.encode()])
     shutil.rmtree(work, ignore_errors=True)
@@ -134,7 +134,7 @@ def check(finished: Finished, work: pathlib.Path, command: str, number: int) -> 
     if code:
         last = err.splitlines()[-1]
         assert code == 2 and last.startswith("spiel-cr: error: "), where
-        # Settings with right checksums are those of another run.
+        # Changed settings with valid checksums are those of another run.
         assert target.name in last or (sealed and "holds a run" in last), where
         assert target.suffix != ".jsonl" or ", line " in last, where
         return "refused"
@@ -145,7 +145,7 @@ def check(finished: Finished, work: pathlib.Path, command: str, number: int) -> 
 
 
 def _check_records(folder: pathlib.Path, work: pathlib.Path, where: str) -> None:
-    """Each line is there, and says what it said, computed anew or not."""
+    """Check that each line exists with the same content."""
     for file in folder.glob("*.jsonl"):
         ours, theirs = (
             [json_log.unsealed(line) for line in path.read_bytes().splitlines()]
@@ -161,7 +161,7 @@ def _check_records(folder: pathlib.Path, work: pathlib.Path, where: str) -> None
 
 
 def _content(record: json_log.Record) -> Any:
-    """A line without what the clock says; points of curves begin with seconds."""
+    """Return a line without times; points of curves begin with seconds."""
     kept = lasting(record, _PASSING_IN_LINES)
     if "curve" in kept:
         kept["curve"] = [point[1:] for point in kept["curve"]]
@@ -170,7 +170,7 @@ def _content(record: json_log.Record) -> Any:
 
 @contextlib.contextmanager
 def trials(only: Sequence[str]) -> Iterator[Callable[[int], dict[str, Any]]]:
-    """Trials of all commands in turn; `only`: of these."""
+    """Prepare trials of all commands in turn, or of the commands in `only`."""
     commands = [command for command in COMMANDS if not only or command in only]
     with tempfile.TemporaryDirectory() as name:
         folder = pathlib.Path(name)

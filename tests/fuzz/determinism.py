@@ -1,9 +1,10 @@
-"""What one seed gives, as digests: to be the same in every process.
+"""Digests of results with a fixed seed, which must be equal in every process.
 
     python -m tests.fuzz.determinism NAME ...
 
-prints a digest for each case: what a bot answers and plays, what an algorithm finds,
-what a command says with one worker or two (cases that must agree end in `/1`, `/2`).
+prints a digest for each case. A case is a bot with its policies and moves, an algorithm
+with its policy, or a command with its report. Cases with one and two workers, whose
+names end in `/1` and `/2`, must agree.
 """
 
 import functools
@@ -26,7 +27,7 @@ from tests.fuzz.bots_and_games import BY_ITERATIONS, Kind, table
 from tests.support.results import lasting
 
 GAME = "kuhn_poker"
-# So small that training takes a second.
+# Networks that are trained in about a second.
 _NETWORKS = {
     "deep": "(hidden=4,layers=1,traversals=4,steps=2)",
     "self-play": "(hidden=4,layers=1,episodes=64,epochs=1,minibatches=1)",
@@ -34,7 +35,7 @@ _NETWORKS = {
 _WORKERS = {
     "compare": "compare GAME --out=DIR/x --iterations=20 --seeds=2 "
     "--algorithms=uniform;openspiel-cfr;openspiel-os-mccfr",
-    # Two tasks.
+    # Enough boards for two tasks.
     "push-fold": interruptions.COMMANDS["push-fold"].replace("=2048", "=25600"),
 }
 _PASSING = interruptions.PASSING | {"workers", "cpu_seconds"}
@@ -45,7 +46,7 @@ def _digest(*parts: object) -> str:
 
 
 def bot(kind: Kind) -> str:
-    """Of all that both seats answer and play in matches against each other."""
+    """Return the digest of policies and moves in matches between two bots."""
     found = []
     with table(GAME) as game:
         bots = [kind.make(game, seat, 7 + seat) for seat in range(2)]
@@ -72,7 +73,7 @@ def _arrays(path: pathlib.Path) -> str:
 
 
 def _solved(game: str, text: str, options: GameOptions) -> str:
-    """Of what is saved of a few iterations."""
+    """Return the digest of the file that is saved after a few iterations."""
     with tempfile.TemporaryDirectory() as folder:
         path = pathlib.Path(folder) / "found.npz"
         solve(game, text, 3, options=options, seed=5).save(path)
@@ -82,14 +83,14 @@ def _solved(game: str, text: str, options: GameOptions) -> str:
 
 
 def algorithm(name: str, form: str) -> str:
-    """Of the policy that it finds in a form of a game."""
+    """Return the digest of the policy of an algorithm for a form of a game."""
     game = "python_leduc_poker" if form == PUBLIC_TREE else GAME
     settings = _NETWORKS.get(ALGORITHMS[name].name, "")
     return _solved(game, name + settings, GameOptions(form))
 
 
-def stepped(workers: int) -> str:
-    """Of the policy found on states that so many processes step."""
+def simulated_by_workers(workers: int) -> str:
+    """Return the digest of a policy that several processes simulate."""
     options = GameOptions(
         SIMULATOR, batched_rules=False, workers=workers, memory_limit="1GB"
     )
@@ -97,7 +98,7 @@ def stepped(workers: int) -> str:
 
 
 def command(name: str, workers: int) -> str:
-    """Of what it says."""
+    """Return the digest of the report of a command."""
     with tempfile.TemporaryDirectory() as folder:
         line = _WORKERS[name].replace("GAME", f"--game={GAME}").replace("DIR", folder)
         words = [*line.split(), f"--workers={workers}", "--json"]
@@ -121,7 +122,7 @@ def _cases() -> dict[str, Callable[[], str]]:
             case = f"solve {name}, {form}"
             cases[case] = functools.partial(algorithm, name, form)
     for workers in (1, 2):
-        cases[f"states/{workers}"] = functools.partial(stepped, workers)
+        cases[f"states/{workers}"] = functools.partial(simulated_by_workers, workers)
         for name in _WORKERS:
             case = f"{name}/{workers}"
             cases[case] = functools.partial(command, name, workers)

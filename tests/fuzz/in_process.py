@@ -1,4 +1,4 @@
-"""A command of `spiel-cr` done in this process: all that it writes, and how it ends."""
+"""Runs of `spiel-cr` commands in this process, with their output and exit code."""
 
 import contextlib
 import functools
@@ -14,20 +14,21 @@ from typing import IO, NamedTuple, TextIO
 
 from spiel_cr.eval.cli import main
 
-# A command that is still at work, and says so, is interrupted; a silent one hangs. The
-# seconds are of the processor, for the machine may have other work; on the wall there
-# may be so many times as many.
+# A command that works longer is interrupted; one that prints nothing for too long
+# hangs. Limits are in seconds of CPU time, because the machine may have other work.
+# Limits of wall-clock time are larger by the factor `_WALL`.
 MAX_SECONDS, _SILENT_SECONDS, _WALL = 60, 20, 6
 
 
 class Outcome(NamedTuple):
-    """What a command did.
+    """Outcome of a command.
 
     Attributes:
-      code: exit code; None: an exception came through, or it hung.
-      out, err: all that was written.
-      error: the exception that came through, as text.
-      seconds: on the wall.
+      code: Exit code; None if an exception was not handled, or the command hung.
+      out: Everything written to stdout.
+      err: Everything written to stderr.
+      error: The exception that was not handled, as text.
+      seconds: Wall-clock time.
     """
 
     code: int | None
@@ -38,14 +39,14 @@ class Outcome(NamedTuple):
 
 
 class HangsError(BaseException):
-    """The command says nothing any more. Nobody may catch it: so it is no Exception."""
+    """A hang; not an `Exception`, so that commands do not catch it."""
 
 
 @functools.cache
 def _written() -> tuple[TextIO, TextIO]:
-    """Both streams, as Python opens them where the locale is UTF-8.
+    """Return stdout and stderr, opened as Python does in a UTF-8 locale.
 
-    They are opened once: what logs to stderr keeps it.
+    They are opened only once, because loggers keep a reference to stderr.
     """
     return (
         open(1, "w", encoding="utf-8", errors="strict", closefd=False),
@@ -55,7 +56,7 @@ def _written() -> tuple[TextIO, TextIO]:
 
 @contextlib.contextmanager
 def _streams() -> Iterator[tuple[IO[bytes], IO[bytes]]]:
-    """Both streams into files, those of libraries in C++ as well; no input."""
+    """Redirect stdout and stderr to files, also for C++ libraries; close stdin."""
     with (
         tempfile.TemporaryFile() as out,
         tempfile.TemporaryFile() as err,
@@ -80,7 +81,7 @@ def _streams() -> Iterator[tuple[IO[bytes], IO[bytes]]]:
 
 @contextlib.contextmanager
 def _watched(err: IO[bytes]) -> Iterator[None]:
-    """Ends what says nothing for too long, and interrupts what takes too long."""
+    """Raise if a command prints nothing for too long, or interrupt a long one."""
     began = said = time.time(), time.process_time()
 
     def passed(since: tuple[float, float], most: float) -> bool:
@@ -108,7 +109,7 @@ def _watched(err: IO[bytes]) -> Iterator[None]:
 
 
 def run(words: Sequence[str], folder: pathlib.Path) -> Outcome:
-    """Runs a command in a folder, for a minute at most; words after `spiel-cr`."""
+    """Run a command, given without `spiel-cr`, in a folder for a limited time."""
     code: int | None = None
     error, started = "", time.perf_counter()
     with _streams() as (out, err), contextlib.chdir(folder):

@@ -85,7 +85,7 @@ COMMANDS = {
         if "policy.npz" not in line
     },
 }
-# Those of the quick tests, which cost little until a signal arrives.
+# Commands of the quick tests, which use little time before a signal arrives.
 QUICK = (
     *("hidden boards", "gameshrink", "late checkpoint", "sampled Python game"),
     *("no checkpoint", "solve", "patient", "evaluate", "tournament", "deep"),
@@ -114,7 +114,7 @@ def is_idle() -> bool:
 
 @contextlib.contextmanager
 def busy_processes(count: int) -> Iterator[None]:
-    """Run processes in the block that do nothing but use a processor each."""
+    """Run processes in the block that use a processor each."""
     words = [sys.executable, "-c", "while True: pass"]
     others = [subprocess.Popen(words) for _ in range(count)]
     try:
@@ -233,7 +233,7 @@ def trials(only: Sequence[str]) -> Iterator[Callable[[int], dict[str, Any]]]:
     names = [name for name in COMMANDS if name in only]
     names = names or list(QUICK if quick else COMMANDS)
     interruptions.import_everything()
-    # Shells start background jobs with some of them ignored, and that is inherited.
+    # Background jobs of shells inherit ignored signals.
     signal.signal(signal.SIGINT, signal.default_int_handler)
     signal.signal(signal.SIGHUP, signal.SIG_DFL)
     jax.config.update("jax_compilation_cache_dir", None)

@@ -3,13 +3,12 @@
 Each trial starts a command in a new process, disturbs it at a random moment, and checks
 the files: every file is complete, and no line of a log is lost. Then the trial repeats
 the command, which must finish with the results of an undisturbed run.
-What a trial does depends on its number, and on how quick the machine is:
+A trial depends on its number and on the speed of the machine:
 
     python -m tests.fuzz interruptions FIRST LAST [--only COMMAND ...]
 
-Processes are forked from this one, which has imported everything and computed nothing:
-that saves the seconds of a start. Trials of the start itself begin a new interpreter,
-with its own imports.
+Processes are forked from this one, which has imported everything and computed nothing.
+This saves the seconds of a start. Trials of the start itself use a new interpreter.
 """
 
 import contextlib
@@ -42,9 +41,9 @@ from tests.support.results import lasting
 
 KUHN = "--game=kuhn_poker"
 _LEDUC = "--game=python_leduc_poker"
-# A file that is written now and then, and one at the end.
+# A file that is written regularly, and one that is written at the end.
 _SOLVE = "--checkpoint=DIR/c.npz --checkpoint-every=0.01 --save=DIR/s.npz"
-# All that write, in all families; DIR is the folder of the trial.
+# Commands of all families that write files; DIR is the folder of the trial.
 COMMANDS = {
     "tournament": "tournament GAME --out=DIR/t --matches=100 --bots=uniform;uniform",
     "sessions": "tournament GAME --out=DIR/t --matches=60 --bots=uniform;uniform "
@@ -53,7 +52,7 @@ COMMANDS = {
     "--bot=resolving(solver=cfr+,iterations=100)",
     "playing": "evaluate GAME --out=DIR/e --method=matches --matches=600 --bot=uniform",
     "solve": "solve GAME SOLVE --plot=DIR/p.png --eval-every=10000 --iterations=50000",
-    # Writes nothing but what it owes after a signal; most of its time it iterates.
+    # Writes a checkpoint only after a signal; it iterates most of the time.
     "patient": "solve GAME --algorithm=cfr+ --checkpoint=DIR/c.npz "
     "--checkpoint-every=3600 --save=DIR/s.npz --iterations=700000",
     "sampled": "solve GAME SOLVE --algorithm=evr-mccfr(batch=16) --iterations=3000",
@@ -69,7 +68,7 @@ COMMANDS = {
     "--algorithm=sd-cfr(hidden=8,layers=1,traversals=20,steps=5)",
     "self-play": "solve GAME SOLVE --algorithm=mmd(hidden=8,layers=1) --iterations=8",
     "exploit": "exploit GAME --policy=uniform --methods=exact --out=DIR/x",
-    # Learns to all ends, so that no clock decides what it comes to.
+    # Searches all terminal histories, so that the result does not depend on time.
     "search": "exploit GAME --policy=uniform --methods=search --out=DIR/x",
     "abstract": "abstract LEDUC --budget=2-4 --iterations=20",
     "push-fold": "push-fold --stacks=600/600 --prizes=100/0 --blinds=300/600 "
@@ -86,10 +85,10 @@ COMMANDS = {
     "info": "info GAME --cache=DIR/k",
     "study": "study kuhn --size=0.01",
 }
-# What happens to it, and how it may end: kill -9; SIGTERM, to its workers, too; Ctrl-C
-# and a terminal that is closed, as all processes of the terminal hear of them; Ctrl-C
-# twice; files that cannot grow; a disk that is full, or read-only from the beginning; a
-# second run; a signal while Python imports.
+# Kinds of disturbances, with valid exit codes: kill -9; SIGTERM to the command, or also
+# to its workers; Ctrl-C and a closed terminal, which all processes of the terminal
+# receive; Ctrl-C twice; files that cannot grow; a disk that is full, or read-only from
+# the start; a second run; a signal while Python imports.
 KINDS = {
     "kill": {0, -9},
     "term": {0, 143, -15},
@@ -103,23 +102,23 @@ KINDS = {
     "two": {0, 2},
     "start": {0, 130, 143, -2, -15},
 }
-# What these say, with the path.
+# Messages of the system, which are printed with the path.
 _SAID = {
     "full": "File too large",
     "disk": "No space left on device",
     "read-only": "Read-only file system",
 }
 MOUNTED = ("disk", "read-only")
-# What the clock says, and where files are.
+# Fields with times and paths.
 PASSING = set(
     "seconds compile_seconds iterations_per_second peak_memory_bytes max_ms "
     "deadline_misses out report html compilations policy build_seconds "
     "trajectories_per_second table_limit evaluation_seconds".split()
 )
 _PATIENCE = 300.0
-# Lines for programs, written once; all others are journals.
+# JSON lines that are written once; all other files of JSON lines are journals.
 _PLAIN = ("subgame.jsonl",)
-# Those with a checkpoint.
+# Commands with a checkpoint.
 SOLVES = [name for name, line in COMMANDS.items() if line.startswith("solve")]
 
 
@@ -131,20 +130,21 @@ class Ended(NamedTuple):
     err: str
 
     def results(self, folder: pathlib.Path) -> Any:
-        """What lasts of the last line, wherever the folder of the trial is."""
+        """Return the reported results without times and folders."""
         line = self.out.splitlines()[-1].replace(str(folder), "DIR")
         found = json.loads(line)
         if "method" in (found.get("curve") or [{}])[0]:
-            # The clock says which seat's points of a curve came first; each keeps its.
+            # The order of seats in a curve depends on time; that within a seat does
+            # not.
             found["curve"].sort(key=lambda point: point["player"])
         return lasting(found, PASSING)
 
 
 class Process:
-    """A command in a process of its own."""
+    """A command in a separate process."""
 
     def __init__(self, words: Sequence[str], *, new: bool = False) -> None:
-        """Starts it; `new`: in a new interpreter."""
+        """Start the command, by a fork or in a new interpreter."""
         self._texts: list[bytes] = [b"", b""]
         ends = [os.pipe(), os.pipe()]
         sys.stdout.flush()
@@ -169,8 +169,8 @@ class Process:
             reader.start()
 
     def _be(self, words: Sequence[str], ends: Sequence[tuple[int, int]]) -> None:
-        """The child: never comes back."""
-        # As of a new process, until the command handles them.
+        """Run the command in the child process; never return."""
+        # As in a new process, until the command installs its handlers.
         signal.signal(signal.SIGINT, signal.SIG_DFL)
         code = 70
         try:
@@ -196,17 +196,17 @@ class Process:
             self._texts[place] = file.read()
 
     def send(self, number: int, *, to_all: bool = False) -> None:
-        """Sends a signal, if the process still is; to its workers, too, if `to_all`."""
+        """Send a signal to the process if it exists, or to its process group."""
         with contextlib.suppress(ProcessLookupError):
             (os.killpg if to_all else os.kill)(self.pid, number)
 
     def limit_files(self, size: int) -> None:
-        """From now on no file of the process can become larger, as on a full disk."""
+        """Limit the size of files that the process writes, as on a full disk."""
         with contextlib.suppress(ProcessLookupError):
             resource.prlimit(self.pid, resource.RLIMIT_FSIZE, (size, size))
 
     def end(self) -> Ended:
-        """Waits for its end."""
+        """Wait for the end of the process."""
         limit = threading.Timer(_PATIENCE, self.send, [signal.SIGKILL])
         limit.start()
         if self._popen is not None:
@@ -215,7 +215,7 @@ class Process:
             code = os.waitstatus_to_exitcode(os.waitpid(self.pid, 0)[1])
         limit.cancel()
         for reader in self._readers:
-            # Workers have the pipes, too; nobody may outlive the command.
+            # Workers share the pipes, and none may outlive the command.
             reader.join(20)
             assert not reader.is_alive(), "a worker is still there"
         out, err = (text.decode() for text in self._texts)
@@ -223,7 +223,7 @@ class Process:
 
 
 class Baseline(NamedTuple):
-    """A run that nothing disturbed."""
+    """An undisturbed run."""
 
     folder: pathlib.Path
     results: Any
@@ -231,14 +231,14 @@ class Baseline(NamedTuple):
 
 
 class Harness:
-    """Runs trials, each in a folder of its own."""
+    """Runner of trials, each in a separate folder."""
 
     def __init__(self, folder: pathlib.Path, *, quick: bool = False) -> None:
-        """A place for trials.
+        """Prepare trials.
 
         Args:
-          folder: for its files.
-          quick: nothing is run for its duration alone.
+          folder: Folder for the files of trials.
+          quick: Whether to omit runs that only measure durations.
         """
         self._folder, self._quick = folder, quick
         self._baselines: dict[str, Baseline] = {}
@@ -251,7 +251,7 @@ class Harness:
         return [*line.replace("DIR", str(folder)).split(), "--json"]
 
     def _fresh(self, name: str, command: str) -> pathlib.Path:
-        """A new folder, with what the command reads."""
+        """Create a new folder with the files that a command reads."""
         folder = self._folder / name
         shutil.rmtree(folder, ignore_errors=True)
         folder.mkdir()
@@ -263,12 +263,12 @@ class Harness:
         return folder
 
     def baseline(self, command: str) -> Baseline:
-        """Of this command; run twice, once.
+        """Return the undisturbed run of a command, which is cached.
 
-        The second time counts: as in a trial, what JAX compiles is in its cache. The
-        quick way is to guess it: of the processor's time, a third is compilation, where
-        anything was compiled. Results do not depend on workers, each of which takes
-        seconds to start, so the quick way starts none.
+        The command runs twice, and the duration of the second run counts, because JAX
+        then uses its cache, as in a trial. In quick tests, it runs once, and 70% of the
+        time counts if anything was compiled. Results do not depend on workers, which
+        take seconds to start, so quick tests start none.
         """
         if command not in self._baselines and self._quick:
             before = _kept_programs()
@@ -294,10 +294,10 @@ class Harness:
     def trial(
         self, number: int, commands: Sequence[str] = tuple(COMMANDS)
     ) -> tuple[str, str, str]:
-        """Does a trial; raises AssertionError where something was lost or mixed.
+        """Run a trial; raise AssertionError if results are lost or differ.
 
         Returns:
-          The command, what was done to it, and how it ended.
+          The command, the kind of disturbance, and the outcome.
         """
         place, around = number % len(commands), number // len(commands)
         command, kind = commands[place], tuple(KINDS)[(place + around) % len(KINDS)]
@@ -315,7 +315,7 @@ class Harness:
     def _disturbed(
         self, command: str, kind: str, folder: pathlib.Path, draw: random.Random
     ) -> str:
-        """Runs a command, and what happens to it; how it ended."""
+        """Run and disturb a command; return its exit codes as text."""
         true, words = self.baseline(command), self.words(command, folder)
         if kind == "read-only":
             _mount("remount,ro", folder)
@@ -353,7 +353,7 @@ class Harness:
         assert checkpoint_iterations(folder) >= before
         signalled = kind in ("term", "group", "interrupt", "hangup")
         if signalled and ended[0].code > 128 and command in SOLVES:
-            # What the bar has shown is in the checkpoint.
+            # The checkpoint has the iterations that the progress bar has shown.
             shown = shown_iterations(ended[0].err)
             assert not shown or checkpoint_iterations(folder) >= shown, ended
         return "+".join(sorted(str(one.code) for one in ended))
@@ -393,7 +393,7 @@ _LIBRARIES = (
 
 
 def import_everything() -> None:
-    """All that commands import, which they do when they need it."""
+    """Import all modules, which commands otherwise import on demand."""
     for package in (spiel_cr, spiel_cr.eval):
         for module in pkgutil.walk_packages(package.__path__, f"{package.__name__}."):
             if not module.name.endswith("__main__"):
@@ -403,7 +403,7 @@ def import_everything() -> None:
 
 
 def _kept_programs() -> set[pathlib.Path]:
-    """The compiled programs that commands find."""
+    """Return the files of cached compiled functions."""
     folder = os.environ.get(compilation_cache.VARIABLE, "")
     if folder in ("", "off"):
         folder = os.environ.get("JAX_COMPILATION_CACHE_DIR", os.devnull)
@@ -417,7 +417,7 @@ def _mount(options: str, folder: pathlib.Path, *more: str) -> None:
 
 @contextlib.contextmanager
 def _small_disk(folder: pathlib.Path) -> Iterator[None]:
-    """A disk of its own for a folder."""
+    """Mount a separate small disk at a folder."""
     _mount("size=32m", folder, "-t", "tmpfs", "tmpfs")
     try:
         yield
@@ -427,7 +427,7 @@ def _small_disk(folder: pathlib.Path) -> Iterator[None]:
 
 @functools.cache
 def can_mount() -> bool:
-    """Whether this process may."""
+    """Return whether this process may mount disks."""
     with tempfile.TemporaryDirectory() as name:
         try:
             with _small_disk(pathlib.Path(name)):
@@ -437,7 +437,7 @@ def can_mount() -> bool:
 
 
 def _fill(folder: pathlib.Path, left: int) -> None:
-    """Fills a disk but for some bytes."""
+    """Fill a disk except for some bytes."""
     with contextlib.suppress(OSError), open(folder / _FILLER, "wb", 0) as file:
         while True:
             file.write(bytes(65536))
@@ -455,7 +455,7 @@ def check_end(kind: str, ended: Ended) -> None:
     assert "Traceback" not in ended.err, ended.err
     assert ended.code in KINDS[kind], ended
     if kind in _SAID and ended.code:
-        # Told before the work, or after it; both with the path.
+        # Reported before or after the work, in both cases with the path.
         said = _SAID[kind]
         assert re.search(rf"{said}: '/|='/.*\({said}\)", ended.err), ended.err
     if kind == "read-only" and ended.code:
@@ -465,13 +465,13 @@ def check_end(kind: str, ended: Ended) -> None:
 
 
 def shown_iterations(err: str) -> int | None:
-    """The iterations that the last bar of a solve showed; None: there is no bar."""
+    """Return the iterations of the last progress bar; None without a bar."""
     found = re.findall(r"\| (\d+)/\d+ \[", err)
     return int(found[-1]) if found else None
 
 
 def checkpoint_iterations(folder: pathlib.Path) -> int:
-    """What the checkpoint has; -1: there is none."""
+    """Return the iterations of the checkpoint; -1 if it does not exist."""
     path = folder / "c.npz"
     if not path.exists():
         return -1
@@ -480,7 +480,7 @@ def checkpoint_iterations(folder: pathlib.Path) -> int:
 
 
 def journals(folder: pathlib.Path) -> dict[str, list[bytes]]:
-    """The whole lines of each journal."""
+    """Return the complete lines of each journal."""
     return {
         path.name: [
             line for line in path.read_bytes().splitlines(True) if line[-1] == 10
@@ -491,13 +491,13 @@ def journals(folder: pathlib.Path) -> dict[str, list[bytes]]:
 
 
 def planned(lines: Sequence[bytes]) -> list[tuple[str, int]]:
-    """Which runs of `compare` a journal's lines are of."""
+    """Return algorithm and seed of each line of a journal of `compare`."""
     records = map(json_log.unsealed, lines)
     return [(record["algorithm"], record["seed"]) for record in records]
 
 
 def check_files(folder: pathlib.Path, *, finished: bool = False) -> None:
-    """Every file is whole; where the command has finished, none is left over."""
+    """Check that files are complete; if finished, that no temporary file is left."""
     for lines in journals(folder).values():
         for line in lines:
             json_log.unsealed(line)
@@ -521,7 +521,7 @@ def check_files(folder: pathlib.Path, *, finished: bool = False) -> None:
 
 
 def compare_files(folder: pathlib.Path, true: pathlib.Path) -> None:
-    """What was promised to be equal is, bit for bit."""
+    """Check that the files of two runs are bitwise identical, except for times."""
     names = [sorted(p.relative_to(f) for p in f.rglob("*")) for f in (folder, true)]
     assert names[0] == names[1]
     for name in names[0]:
@@ -543,14 +543,14 @@ def compare_files(folder: pathlib.Path, true: pathlib.Path) -> None:
 
 @contextlib.contextmanager
 def trials(only: Sequence[str]) -> Iterator[Callable[[int], dict[str, Any]]]:
-    """Trials of all commands in turn.
+    """Prepare trials of all commands in turn.
 
     Args:
-      only: of these; "quick" among them: as `Harness` has it.
+      only: Commands to use; "quick" is the option of `Harness`.
     """
     names = [name for name in only if name != "quick"] or list(COMMANDS)
     import_everything()
-    # Shells start background jobs with some of them ignored, and that is inherited.
+    # Background jobs of shells inherit ignored signals.
     signal.signal(signal.SIGINT, signal.default_int_handler)
     signal.signal(signal.SIGHUP, signal.SIG_DFL)
     with tempfile.TemporaryDirectory() as name:

@@ -1,13 +1,13 @@
-"""Commands of which a worker, a raylet or the driver is killed (kill -9) at a moment.
+"""Commands with workers, one of whose processes is killed (kill -9) at a random moment.
 
-Each trial starts a command with two workers, in processes or on Ray, kills something
-at a random moment, in most trials after a first result, and looks at what is left:
-every file is whole, no line of a journal is lost, none stands twice. A worker, or the
-raylet of another machine, may die without the command: it ends as if nothing had been.
-Where the command itself died, or Ray ended it with the raylet of its own machine, it is
-given again, with or without workers. In the end results and files are those of a run in
-one process that nothing disturbed.
-What a trial does depends on its number, and on how quick the machine is:
+Each trial starts a command with two workers, in processes or on Ray. It kills a worker,
+a raylet or the driver at a random moment, in most trials after a first result, and
+checks that every file is complete and that no line of a journal is lost or repeated. If
+a worker or the raylet of another machine dies, the command must end normally. If the
+driver dies, or Ray ends it with the raylet of its machine, the command is repeated with
+or without workers. In the end, results and files must equal those of an undisturbed run
+in one process.
+A trial depends on its number and on the speed of the machine:
 
     python -m tests.fuzz kill_moments FIRST LAST [--only COMMAND or KIND ...]
 """
@@ -47,16 +47,16 @@ COMMANDS = {
     "--bots=resolving(iterations=100);uniform",
     "evaluate": "evaluate --game=kuhn_poker --out=DIR/e --method=matches "
     "--matches=1000 --bot=resolving(iterations=100)",
-    # Has time to learn to all ends in one plan. A search that a clock divides comes to
-    # the same value by other moves where several are best.
+    # Has enough time to search all terminal histories in one run. With a time limit, a
+    # search may choose other moves of the same value.
     "exploit": "exploit --game=liars_dice(numdice=1,dice_sides=5) --policy=uniform "
     "--methods=search --minutes=600 --out=DIR/x",
     "push-fold": "push-fold --stacks=600/600 --prizes=100/0 --blinds=300/600 "
     "--rounds=2 --steps=20 --boards=25600 --cache=DIR/k --out=DIR/j",
     "study": "study kuhn --size=0.3",
 }
-# What is killed, and where, one of these in turn: with processes; on a cluster of two
-# nodes, where the raylet is the second one's; on a cluster of the command's own.
+# Process that is killed, and places of workers, which are used in turn: processes; a
+# cluster of two nodes, of which the second one's raylet is killed; a local cluster.
 KINDS = {
     "worker": ("processes", "cluster"),
     "raylet": ("cluster", "local"),
@@ -64,24 +64,24 @@ KINDS = {
 }
 # Seconds after a first result within which something is killed.
 _WORK = 2.0
-# How a command line of a worker process looks.
+# Pattern for command lines of worker processes.
 _WORKER = re.compile(rb"from multiprocessing.spawn import spawn_main|^ray::_Actor")
-# What a clock says of a line, and plans: how large a search is that comes to all ends.
+# Fields that depend on times, and on the planned size of a complete search.
 _CHANGING = {*PASSING, "crc", "min_ms", "mean_ms", "think_seconds", "longest", "at"}
 _CHANGING |= {"units", "share"}
 
 
 class Cluster:
-    """Two nodes of Ray, in a process of their own.
+    """A cluster of two Ray nodes in a separate process.
 
     Attributes:
-      address: for --ray.
-      pid: of that process, from which all of the cluster's come.
-      raylets: process ids, the head's first.
+      address: Address for --ray.
+      pid: Id of the process, which is an ancestor of all processes of the cluster.
+      raylets: Process ids of the raylets; that of the head is first.
     """
 
     def __init__(self) -> None:
-        """Starts it."""
+        """Start the cluster."""
         words = [sys.executable, "-m", "tests.support.two_nodes"]
         pipes: dict[str, Any] = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
         self._process = subprocess.Popen(words, text=True, **pipes)
@@ -94,26 +94,26 @@ class Cluster:
         self.raylets = [int(pid) for pid in raylets]
 
     def renew(self) -> None:
-        """Another second node."""
+        """Replace the second node."""
         assert self._process.stdin is not None
         self._process.stdin.write("\n")
         self._process.stdin.flush()
         self._read()
 
     def close(self) -> None:
-        """Ends it."""
+        """Stop the cluster."""
         self._process.communicate(timeout=60)
 
 
 class Harness:
-    """Runs trials, each in a folder of its own."""
+    """Runner of trials, each in a separate folder."""
 
     def __init__(self, folder: pathlib.Path, stack: contextlib.ExitStack) -> None:
-        """A place for trials.
+        """Prepare trials.
 
         Args:
-          folder: for their files.
-          stack: ends the cluster, if one is begun.
+          folder: Folder for the files of trials.
+          stack: Exit stack that stops the cluster, if one is started.
         """
         self._folder, self._stack = folder, stack
         self._cluster: Cluster | None = None
@@ -122,7 +122,7 @@ class Harness:
 
     @property
     def cluster(self) -> Cluster:
-        """Begun when it is first asked for."""
+        """Return the cluster, which is started on first use."""
         if self._cluster is None:
             self._cluster = Cluster()
             self._stack.callback(self._cluster.close)
@@ -139,13 +139,13 @@ class Harness:
         return folder
 
     def _options(self, place: str) -> list[str]:
-        """Two workers at one of the places."""
+        """Return the options for two workers at a place."""
         address = self.cluster.address if place == "cluster" else place
         ray = [] if place == "processes" else [f"--ray={address}"]
         return ["--workers=2", *ray]
 
     def baseline(self, command: str) -> Baseline:
-        """Of this command in one process."""
+        """Return an undisturbed run of a command in one process."""
         if command not in self._baselines:
             folder = self._fresh(f"baseline-{command}")
             began = time.monotonic()
@@ -158,7 +158,7 @@ class Harness:
         return self._baselines[command]
 
     def seconds(self, command: str, place: str) -> float:
-        """What it takes there, with nothing killed."""
+        """Return the seconds of an undisturbed run of a command at a place."""
         key = command, place
         if key not in self._seconds:
             folder = self._fresh("trial")
@@ -169,16 +169,16 @@ class Harness:
         return self._seconds[key]
 
     def trial(self, command: str, kind: str, place: str, number: int) -> str:
-        """Does a trial; raises AssertionError where something was lost or mixed.
+        """Run a trial; raise AssertionError if results are lost or differ.
 
         Args:
-          command: one of `COMMANDS`.
-          kind: one of `KINDS`.
-          place: where it works, see `KINDS`.
-          number: seed of the moment.
+          command: Key of `COMMANDS`.
+          kind: Key of `KINDS`.
+          place: Place of the workers; see `KINDS`.
+          number: Seed for the moment.
 
         Returns:
-          What became of the command.
+          The outcome of the command.
         """
         draw = random.Random(number)
         true = self.baseline(command)
@@ -186,7 +186,7 @@ class Harness:
         folder = self._fresh("trial")
         process = self._start(command, folder, *self._options(place))
         if journals(true.folder) and draw.random() < 0.6:
-            # Most of the time goes by before the first result.
+            # Most of the time passes before the first result.
             while alive(process.pid) and not any(journals(folder).values()):
                 time.sleep(0.02)
             span = _WORK
@@ -208,7 +208,7 @@ class Harness:
         more = ["--workers=0"] if again == "here" else self._options(again)
         self._check(command, folder, self._start(command, folder, *more).end())
         for name, found in journals(folder).items():
-            # Each was written once, and kept as it was.
+            # Each line was written once and is unchanged.
             assert set(lines.get(name, [])) <= set(found), name
         begun = "with lines" if any(lines.values()) else "without"
         return f"ended with {ended.code} {begun}, went on ({again})"
@@ -216,7 +216,7 @@ class Harness:
     def _kill(
         self, process: Process, kind: str, place: str, draw: random.Random
     ) -> bool:
-        """Kills what is to be killed once it is there; whether the command was."""
+        """Kill a process once it exists; return False if the command ended before."""
         while alive(process.pid):
             there = self._victims(process, kind, place)
             if there:
@@ -237,7 +237,7 @@ class Harness:
         return descendants(root, _WORKER)
 
     def _check(self, command: str, folder: pathlib.Path, ended: Ended) -> None:
-        """A command has ended as the undisturbed run has."""
+        """Check that a command ended like the undisturbed run."""
         true = self.baseline(command)
         assert ended.code == 0, ended.err
         assert "Traceback" not in ended.err, ended.err
@@ -251,14 +251,14 @@ class Harness:
 
 
 def counted(lines: Sequence[bytes]) -> collections.Counter[str]:
-    """How often each line of a journal is there, without what the clock says."""
+    """Count the lines of a journal without times."""
     return collections.Counter(
         str(lasting(json_log.unsealed(line), _CHANGING)) for line in lines
     )
 
 
 def alive(pid: int) -> bool:
-    """Whether a child of this process has not ended."""
+    """Return whether a child of this process still runs."""
     state = os.waitid(os.P_PID, pid, os.WEXITED | os.WNOHANG | os.WNOWAIT)
     return state is None
 
@@ -269,7 +269,7 @@ class _Seen(NamedTuple):
 
 
 def descendants(root: int, like: re.Pattern[bytes]) -> list[int]:
-    """Process ids below a process whose command lines are like something."""
+    """Return the descendants of a process whose command lines match a pattern."""
     seen: dict[int, _Seen] = {}
     for place in pathlib.Path("/proc").glob("[0-9]*"):
         with contextlib.suppress(OSError):
@@ -289,16 +289,16 @@ def descendants(root: int, like: re.Pattern[bytes]) -> list[int]:
 
 @contextlib.contextmanager
 def trials(only: Sequence[str]) -> Iterator[Callable[[int], dict[str, Any]]]:
-    """Trials of all commands and kinds in turn.
+    """Prepare trials of all commands and kinds in turn.
 
     Args:
-      only: of these commands, and of these kinds; of all where none is named.
+      only: Commands and kinds to use; all commands or kinds if none is given.
     """
     commands = [name for name in COMMANDS if name in only] or list(COMMANDS)
     kinds = [kind for kind in KINDS if kind in only] or list(KINDS)
-    # Shells start background jobs with some of them ignored, and that is inherited.
+    # Background jobs of shells inherit ignored signals.
     signal.signal(signal.SIGINT, signal.default_int_handler)
-    # Else Ray writes a token to the home folder.
+    # Otherwise, Ray writes a token to the home folder.
     os.environ |= {"RAY_AUTH_MODE": "token", "RAY_AUTH_TOKEN": secrets.token_hex(32)}
     with contextlib.ExitStack() as stack:
         name = stack.enter_context(tempfile.TemporaryDirectory())

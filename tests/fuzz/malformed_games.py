@@ -1,8 +1,9 @@
-"""Games that break one promise at one history, made of the rules of real games.
+"""Games with one fault at one history, derived from the rules of real games.
 
-`mutants` makes them; `askers` ask a mutant by its states, or by its batched rules.
-`complaint` says what is wrong with an answer: not refused, no history, no remedy.
-`python -m tests.fuzz malformed_games FIRST LAST` does many, a mutant a trial.
+`mutants` makes them. Each function of `checks` uses a mutant by its states or by its
+batched rules, and must reject it. `rejection_problem` describes an invalid rejection,
+such as one without a history or a remedy. `python -m tests.fuzz malformed_games FIRST
+LAST` runs many trials of one mutant each.
 """
 
 import contextlib
@@ -46,12 +47,12 @@ class Mutant(NamedTuple):
     """A game with one fault.
 
     Attributes:
-      base: the game string that it is made of.
-      kind: what is wrong with it.
-      path: where, as actions from the root; None: at no single history.
-      table: all of its histories. Utilities are what `returns` gives.
-      settings: of the game, as `MadeGame` takes them.
-      arrays: whether the fault shows where rules are asked on arrays.
+      base: Game string of the original game.
+      kind: Kind of the fault.
+      path: Actions from the root to the fault; None if the whole game is faulty.
+      table: All histories. Utilities are the values that `returns` gives.
+      settings: Settings of the game, for `MadeGame`.
+      arrays: Whether batched rules have the fault, too.
     """
 
     base: str
@@ -65,7 +66,7 @@ class Mutant(NamedTuple):
         return f"{self.base} {self.kind} at {self.path}"
 
     def game(self, *, batched_rules: bool) -> pyspiel.Game:
-        """The game, with batched rules or without."""
+        """Make the game with or without batched rules."""
         kind = _OnArrays if batched_rules else _OnStates
         return kind(self.table, self.kind, **self.settings)
 
@@ -91,7 +92,7 @@ class _State(MadeState):
 
 
 class _OnStates(MadeGame):
-    """A mutant by its states."""
+    """A mutant that is simulated by states."""
 
     def __init__(self, table: Table, kind: str, **settings: Any) -> None:
         super().__init__(lambda path: table[path], "mutant", **settings)
@@ -102,14 +103,14 @@ class _OnStates(MadeGame):
 
 
 class _OnArrays(_OnStates):
-    """A mutant by its batched rules."""
+    """A mutant with batched rules."""
 
     def batched_rules(self) -> "_Rules":
         return _Rules(self.table)
 
 
 class _Rules(Tabled):
-    """The rules of a table on arrays, with their faults."""
+    """Batched rules of a table, with its faults."""
 
     def __init__(self, table: Table) -> None:
         number = {path: k for k, path in enumerate(table)}
@@ -127,18 +128,18 @@ class _Rules(Tabled):
 
 
 def _both(utility: float | tuple[float, ...]) -> list[float]:
-    """Both players' returns; a fault gives all that there are."""
+    """Return the returns of both players, or the faulty list of them."""
     if isinstance(utility, tuple):
         return list(utility)
     return [utility, -utility]
 
 
 def healthy(base: str) -> Mutant:
-    """A game without any fault, by the same code."""
+    """Make a game without a fault by the same code."""
     return Mutant(base, "healthy", None, table_of(base), {}, True)
 
 
-# What a change makes of the node at a history; None: it cannot be made there.
+# Function from a node to its changed version; None if the change is not possible there.
 _Change = Callable[[Node], Node | None]
 
 
@@ -183,7 +184,7 @@ CHANGES: dict[str, _Change] = {
     "a player that is no byte": _player(256),
     "nobody can move": _decision(actions=()),
 }
-# Those that batched rules cannot say.
+# Faults that batched rules cannot express.
 ON_STATES: dict[str, _Change] = {
     "returns that do not sum to zero": _returns(1.0, -0.5),
     "returns that nearly sum to zero": _returns(1.0, -1.0 + 1e-7),
@@ -194,11 +195,11 @@ ON_STATES: dict[str, _Change] = {
 
 
 def mutants(base: str, seed: int = 0) -> Iterator[Mutant]:
-    """Every kind of fault that a game can have, each at a history that is drawn.
+    """Yield mutants with every kind of fault, each at a random history.
 
     Args:
-      base: an OpenSpiel game string.
-      seed: of the draws.
+      base: OpenSpiel's string of the original game.
+      seed: Seed for the choice of histories.
     """
     table = table_of(base)
     for arrays, changes in ((True, CHANGES), (False, ON_STATES)):
@@ -245,16 +246,16 @@ def _of_infosets(base: str, table: Table, seed: int) -> Iterator[Mutant]:
                 return
 
 
-# Faults of the game as a whole, whose refusal need not name a history.
+# Faults of the game as a whole, for which an error need not name a history.
 _NOWHERE = {"payoffs are drawn", "never over", "no observer", "a declared sum of 1"}
 
 
-def complaint(mutant: Mutant, answer: Callable[[], Any]) -> str:
-    """What is wrong with how a mutant is answered; "" where it is refused well.
+def rejection_problem(mutant: Mutant, answer: Callable[[], Any]) -> str:
+    """Describe an invalid rejection of a mutant; return "" if it is valid.
 
     Args:
-      mutant: the game.
-      answer: asks something of it.
+      mutant: The mutant.
+      answer: Function that uses the mutant.
     """
     try:
         answer()
@@ -275,8 +276,8 @@ def complaint(mutant: Mutant, answer: Callable[[], Any]) -> str:
     return f"another history: {said}"
 
 
-def askers(mutant: Mutant) -> dict[str, Callable[[], Any]]:
-    """All that must refuse a mutant, by name: who compiles it, who would play it."""
+def checks(mutant: Mutant) -> dict[str, Callable[[], Any]]:
+    """Return the functions that must reject a mutant, by name."""
     game, arrays = (mutant.game(batched_rules=v) for v in (False, True))
     found: dict[str, Callable[[], Any]] = {
         "states": lambda: spiel_cr.build_tree(game),
@@ -285,7 +286,7 @@ def askers(mutant: Mutant) -> dict[str, Callable[[], Any]]:
     }
     if mutant.arrays:
         found["arrays"] = lambda: spiel_cr.build_tree(arrays)
-    # A tree of a part of the game meets what is wrong at a single node.
+    # A lookahead tree visits faults of single nodes.
     if mutant.kind in {*CHANGES, "both players win"}:
         found["partial tree"] = lambda: lookahead_trees.compiled(game, 10**5)
     if mutant.kind in CHANGES:
@@ -297,14 +298,14 @@ def askers(mutant: Mutant) -> dict[str, Callable[[], Any]]:
 
 @contextlib.contextmanager
 def trials(only: Sequence[str]) -> Iterator[Callable[[int], dict[str, Any]]]:
-    """Trials of all games in turn, or of `only` these."""
+    """Prepare trials of all games in turn, or of the games in `only`."""
     bases = only or GAMES
 
     def trial(number: int) -> dict[str, Any]:
         base, seed = bases[number % len(bases)], number // len(bases)
         mutant = random.Random(number).choice(list(mutants(base, seed)))
-        asked = askers(mutant)
-        said = {name: complaint(mutant, ask) for name, ask in asked.items()}
+        asked = checks(mutant)
+        said = {name: rejection_problem(mutant, ask) for name, ask in asked.items()}
         wrong = [f"{mutant}, {name}: {text}" for name, text in said.items() if text]
         return {"outcome": mutant.kind, "asked": len(asked), "faults": wrong}
 

@@ -1,13 +1,14 @@
-"""All bots of the project in many games, each move checked by OpenSpiel itself.
+"""Matches of all bots in many games, with each move checked against OpenSpiel.
 
-`python -m tests.fuzz moves FIRST LAST` plays by iterations, `moves_by_clock` with 50 ms
-per move and counts late answers; a trial is some moves of one bot in one game.
+`python -m tests.fuzz moves FIRST LAST` limits bots by iterations. `moves_by_clock`
+gives them 50 ms per move and counts deadline misses. A trial is a number of moves of
+one bot in one game.
 
-The referee shares no code with the players: it loads the game by `pyspiel`, asks the
-state for its legal actions before the bot is asked, and looks at the whole policy, not
-only at the action drawn. Bots meet themselves and random opponents, are made to play
-random moves of their own now and then (so that they stand where they would not go),
-are restarted in the middle of matches and asked to go on from there.
+The referee shares no code with the players. It loads the game with `pyspiel`, computes
+the legal actions before it queries the bot, and checks the whole policy, not only the
+action. Bots play against themselves and against random opponents. Some of their moves
+are replaced by random ones, so that they reach positions that they would avoid, and
+they are sometimes restarted in the middle of a match.
 """
 
 import contextlib
@@ -30,28 +31,28 @@ from spiel_cr.solvers.cfr import cfr
 from spiel_cr.solvers.mccfr import mccfr
 from tests.fuzz.bots_and_games import BY_ITERATIONS, Kind, Table, table
 
-# An answer is late if it takes this many milliseconds more than its clock allows.
+# A move misses its deadline if it exceeds the time limit by this many milliseconds.
 LATE_MS = 10.0
-# How often a bot's own move is replaced by a random one; matches are left before their
-# end; a bot is asked to go on in the middle of a match.
+# Probabilities that a bot's move is replaced by a random one, that a match is left
+# before its end, and that a bot is restarted in the middle of a match.
 _RANDOM_MOVES, _LEFT, _RESTARTED = 0.1, 0.1, 0.02
-# Policies that must be equal each time they are asked for may differ by this.
+# Tolerance between policies that must not change from query to query.
 _SAME = 1e-9
 _MOST_REMEMBERED = 20_000
 
 
 class Fault(Exception):
-    """A bot or a game did what it may not; the message says what."""
+    """A violation of the rules by a bot or a game, described in the message."""
 
 
 class Answer(NamedTuple):
-    """How a bot came to a move.
+    """A move of a bot.
 
     Attributes:
-      action: legal.
-      ms: what it took.
-      thought: it solved or searched for this answer.
-      programs: JAX programs compiled meanwhile.
+      action: The legal action.
+      ms: Time for the move in milliseconds.
+      thought: Whether the bot solved or searched for this move.
+      programs: Number of functions that JAX compiled meanwhile.
     """
 
     action: int
@@ -61,36 +62,36 @@ class Answer(NamedTuple):
 
 
 def _programs() -> int:
-    """How many programs there are; asked beside a clock only."""
+    """Return the number of compiled functions, for bots with a time limit."""
     return cfr.compilations() + mccfr.compilations() + best_responses.compilations()
 
 
 def _effort(bot: pyspiel.Bot) -> int:
-    """A number that grows when the bot solves or searches."""
+    """Return a number that grows when the bot solves or searches."""
     statistics = getattr(bot, "statistics", None)
     return statistics.solves if statistics else int(getattr(bot, "simulations", 0))
 
 
 class Referee:
-    """Asks bots for their moves.
+    """A referee that queries bots and checks their moves.
 
     Attributes:
-      table: the game and how its bots are made.
-      kind: of the bots.
+      table: The game with the objects that its bots share.
+      kind: Kind of the bots.
     """
 
     def __init__(self, table: Table, kind: Kind) -> None:
-        """Knows no policies yet."""
+        """Start without recorded policies."""
         self.table, self.kind = table, kind
         self._known: dict[tuple[int, str], np.ndarray] = {}
 
     def ask(
         self, bot: pyspiel.Bot, state: pyspiel.State, rng: np.random.Generator
     ) -> Answer:
-        """A bot's move.
+        """Query a bot for its move.
 
         Raises:
-          Fault: it is illegal, or the policy is none, or not what it was before.
+          Fault: If the move is illegal, or the policy is invalid or has changed.
         """
         player, number = state.current_player(), state.move_number()
         legal = state.legal_actions()
@@ -127,16 +128,16 @@ class Referee:
     def play(
         self, bots: Sequence[pyspiel.Bot], number: int, seed: int
     ) -> Iterator[Answer]:
-        """A match, which may be left before its end.
+        """Play a match, which may be left before its end.
 
         Args:
-          bots: of both seats.
-          number: of the match. Of three in a row, one is between both bots, the others
-            are against a random player.
-          seed: of all that is drawn here.
+          bots: Bots of both seats.
+          number: Number of the match. Of three in a row, one is between both bots, and
+            the others are against a random player.
+          seed: Seed for all random choices of the referee.
 
         Raises:
-          Fault: an illegal move, or returns that do not sum to zero.
+          Fault: If a move is illegal, or returns do not sum to zero.
         """
         rng = np.random.default_rng([seed, number])
         seats = ((0, 1), (0,), (1,))[number % 3]
@@ -174,19 +175,19 @@ def play_chunk(
     seconds: float = math.inf,
     answers: list[tuple[int, float]] | None = None,
 ) -> dict[str, Any]:
-    """Matches of a kind of bot in a game.
+    """Play matches of a kind of bot in a game.
 
     Args:
-      table: the game.
-      kind: of the bots.
-      seed: of the bots and of all else.
-      most_moves: no match begins after these.
-      seconds: nor after these.
-      answers: takes each action, and the milliseconds that it took.
+      table: The game.
+      kind: Kind of the bots.
+      seed: Seed for the bots and for all other random choices.
+      most_moves: Number of moves after which no match starts.
+      seconds: Number of seconds after which no match starts.
+      answers: List that receives each action with its time in milliseconds.
 
     Returns:
-      What was counted, ready for JSON. `faults` has what went wrong, with the match;
-      `refused` says why these bots do not play this game.
+      Counts as a JSON object. `faults` lists violations with their match, and `outcome`
+      ends in "refused" if the bots do not support the game.
     """
     random = [seed, zlib.crc32(f"{table.string} {kind.name}".encode())]
     first, second = np.random.default_rng(random).integers(2**31, size=2).tolist()
@@ -212,7 +213,7 @@ def play_chunk(
                 counts["programs"] += answer.programs
                 if answers is not None:
                     answers.append((answer.action, answer.ms))
-        except Exception as error:  # whatever it is, it is reported, and others go on
+        except Exception as error:  # Any error is reported, and other matches continue.
             faults.append(f"match {matches}: {type(error).__name__}: {error}")
             counts["moves"] += 1
             if len(faults) > 20:
@@ -229,9 +230,13 @@ def play_chunk(
 def trials(
     only: Sequence[str], plan: Mapping[str, Sequence[Kind]] = BY_ITERATIONS
 ) -> Iterator[Callable[[int], dict[str, Any]]]:
-    """Trials of all bots in all games in turn; `only`: games, or kinds of bots.
+    """Prepare trials of all bots in all games in turn.
 
-    Of each bot a trial plays a tenth of the moves of the plan.
+    A trial plays a tenth of the planned moves of a bot.
+
+    Args:
+      only: Games or kinds of bots to use; empty for all.
+      plan: Kinds of bots by game.
     """
     cells = [
         (string, kind)
@@ -245,7 +250,7 @@ def trials(
         with table(string) as game:
             most, seconds = max(20, kind.moves // 10), kind.seconds
             row = play_chunk(game, kind, seed=number, most_moves=most, seconds=seconds)
-        # Programs of this game are of no use to the next one.
+        # Compiled functions of this game are useless for the next one.
         if number % len(plan[string]) == 0:
             jax.clear_caches()
         return row

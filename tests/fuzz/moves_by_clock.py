@@ -1,4 +1,4 @@
-"""All bots of the project by the clock, see `moves`."""
+"""Matches of all bots with a time limit per move; see `moves`."""
 
 import functools
 

@@ -13,12 +13,12 @@ from tests.fuzz.__main__ import run
 from tests.fuzz.in_process import Outcome
 
 SCRIPT = pathlib.Path(sys.executable).parent / "spiel-cr"
-# Refusals before any solving, and a few commands that work.
+# Lines that are rejected before any solving, and a few commands that work.
 _CHEAP = range(40)
 _PROCESSES = range(5000, 5024)
 
 
-def test_every_option_of_every_command_is_tried():
+def test_every_option_has_valid_and_invalid_values():
     assert len(values.options()) == 21
     for command, own in values.options().items():
         for flag, option in own.items():
@@ -26,7 +26,7 @@ def test_every_option_of_every_command_is_tried():
             assert values.bad_of(command, flag), (command, flag)
 
 
-def test_a_seed_makes_a_line():
+def test_seed_determines_the_command_line():
     lines = [command_lines.make_line(seed) for seed in range(60)]
     assert lines == [command_lines.make_line(seed) for seed in range(60)]
     assert len({tuple(line.words) for line in lines}) > 55
@@ -56,7 +56,7 @@ _GOOD = "spiel-cr: error: seed='x' is no number; write one"
         (2, "", f"Traceback (most recent call last)\n{_GOOD}", "a traceback"),
     ],
 )
-def test_the_checker_sees(code, out, err, complaint):
+def test_checker_reports_bad_outcomes(code, out, err, complaint):
     line = command_lines.Line(0, ["solve"], (_BAD,))
     outcome = Outcome(code, out, err, "", 0.0)
     found = command_lines.complaints(line, outcome)
@@ -74,8 +74,8 @@ def test_the_checker_sees(code, out, err, complaint):
         ("digamma=x must be a number", "the argument is not named"),
     ],
 )
-def test_the_checker_sees_parameters(said, complaint):
-    """Which the quoted string has anyway, and of which a letter is in every message."""
+def test_checker_requires_the_parameters_name_and_value(said, complaint):
+    """The quoted algorithm contains both; the rest of the message must name them."""
     given = "cfr+(gamma=x)"
     every = values.bad_of("solve", "--algorithm")
     bad = next(bad for bad in every if bad.value == given)
@@ -88,8 +88,8 @@ def test_the_checker_sees_parameters(said, complaint):
 
 
 @pytest.mark.parametrize("waits", [False, True])
-def test_a_command_hangs_by_the_processors_time(waits, tmp_path, monkeypatch):
-    """One that waits, as beside other work, says nothing for longer."""
+def test_hanging_commands_are_detected_by_cpu_time(waits, tmp_path, monkeypatch):
+    """A command that waits for the processor may be silent for longer."""
 
     def work(_):
         time.sleep(1.5 * waits)
@@ -105,12 +105,12 @@ def test_a_command_hangs_by_the_processors_time(waits, tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize("seed", _CHEAP)
-def test_lines(seed):
+def test_random_command_lines(seed):
     assert not command_lines.judge(command_lines.cheap_line(seed))["faults"]
 
 
 @pytest.mark.slow
-def test_many_lines(tmp_path):
+def test_many_random_command_lines(tmp_path):
     rows = run("command_lines", 0, 2100, tmp_path / "lines")
     assert not [fault for row in rows for fault in row["faults"]]
     commands = collections.Counter(row["outcome"].split()[0] for row in rows)
@@ -121,9 +121,9 @@ def test_many_lines(tmp_path):
 @pytest.mark.slow
 @pytest.mark.skipif(not SCRIPT.exists(), reason="not installed")
 @pytest.mark.parametrize("seed", _PROCESSES)
-def test_processes(tmp_path, seed):
+def test_random_command_lines_as_processes(tmp_path, seed):
     line = command_lines.make_line(seed)
-    # No process can be given a NUL.
+    # Arguments of a process cannot contain NUL.
     words = [word.replace("\0", "\udcff") for word in line.words]
     command_lines.prepare(tmp_path)
     done = subprocess.run(

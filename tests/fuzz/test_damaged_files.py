@@ -1,4 +1,4 @@
-"""Damaged files are refused by name, or read as what they were; caches recover."""
+"""Damaged files are rejected by name or read unchanged, and caches recover."""
 
 import collections
 
@@ -10,7 +10,7 @@ from tests.fuzz import damaged_files
 from tests.fuzz.__main__ import run
 
 
-def test_a_few():
+def test_some_damaged_files():
     with damaged_files.trials(["quick"]) as trial:
         found = collections.Counter(trial(k)["outcome"] for k in range(270))
     assert sum(found[name] for name in found if name.startswith("accident")) > 150
@@ -18,13 +18,13 @@ def test_a_few():
 
 
 @pytest.mark.slow
-def test_many(tmp_path):
+def test_many_damaged_files(tmp_path):
     rows = run("damaged_files", 0, 20_000, tmp_path / "trials")
     assert not [fault for row in rows for fault in row["faults"]]
 
 
-def test_what_was_not_damaged_is_read(tmp_path):
-    """The fuzzer's own archives, so that its forgeries fail for what they forge."""
+def test_rebuilt_undamaged_archives_are_read(tmp_path):
+    """Forged archives must fail because of the forgery, not of the rebuilding."""
     path = tmp_path / "file"
     storage.save(path, {"numbers": np.arange(6.0).reshape(2, 3)}, {"kind": "some"})
     content = path.read_bytes()

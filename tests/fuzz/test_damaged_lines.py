@@ -1,4 +1,4 @@
-"""Damaged folders of runs are refused by file and line, or their results are equal."""
+"""Damaged run folders are rejected by file and line, or give equal results."""
 
 import collections
 import json
@@ -15,14 +15,14 @@ from tests.fuzz.damaged_lines import KUHN
 
 @pytest.fixture(scope="module")
 def finished(tmp_path_factory):
-    """A finished run of each command."""
+    """Return a finished run of each command."""
     return {
         command: damaged_lines.finish(command, tmp_path_factory.mktemp(command) / "run")
         for command in damaged_lines.COMMANDS
     }
 
 
-def test_a_few(finished, tmp_path):
+def test_some_damaged_folders(finished, tmp_path):
     counts = collections.Counter(
         damaged_lines.check(done, tmp_path / "x", command, number)
         for command, done in finished.items()
@@ -33,15 +33,15 @@ def test_a_few(finished, tmp_path):
 
 @pytest.mark.parametrize("first", [3, pytest.param(7, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("command", damaged_lines.COMMANDS)
-def test_forgeries(finished, tmp_path, command, first):
-    """Values exchanged under right checksums, which nobody but a forger makes."""
+def test_forged_values_with_valid_checksums(finished, tmp_path, command, first):
+    """Values are exchanged, and checksums are computed again."""
     for number in range(first, 160, 8):
         damaged_lines.check(finished[command], tmp_path / "x", command, number)
 
 
 @pytest.mark.parametrize("more", [{"games": [KUHN, ""]}, {"seeds": 2**70}])
-def test_settings_of_more_than_there_is(finished, tmp_path, more):
-    """Forged ones of a comparison: other games and seeds are none of this run's."""
+def test_forged_settings_with_more_games_or_seeds(finished, tmp_path, more):
+    """Games and seeds that a comparison does not use do not change its results."""
     work = tmp_path / "x"
     shutil.copytree(finished["compare"].folder, work)
     path = work / json_log.SETTINGS
@@ -51,8 +51,8 @@ def test_settings_of_more_than_there_is(finished, tmp_path, more):
     assert code == 0 and results["games"][0] == finished["compare"].results["games"][0]
 
 
-def test_the_checker_sees_another_line(finished, tmp_path, monkeypatch):
-    """Whose checksum is right, in a run that says it comes to the same results."""
+def test_checker_reports_a_forged_line(finished, tmp_path, monkeypatch):
+    """The line has a valid checksum, and the run reports unchanged results."""
     results = finished["playing"].results
 
     def change(content, random):
@@ -70,14 +70,14 @@ def test_the_checker_sees_another_line(finished, tmp_path, monkeypatch):
 
 
 @pytest.mark.slow
-def test_many(tmp_path):
+def test_many_damaged_folders(tmp_path):
     rows = run("damaged_lines", 0, 3200, tmp_path / "trials")
     assert not [fault for row in rows for fault in row["faults"]]
     assert sum("refused" in row["outcome"] for row in rows) > 1600
 
 
-def test_no_line_reads_as_another(finished, tmp_path):
-    """Bytes of lines: what is read without a refusal was written like that."""
+def test_damaged_lines_are_never_read_as_other_values(finished, tmp_path):
+    """A line that is read without an error has its original content."""
     path = tmp_path / "matches.jsonl"
     content = (finished["tournament"].folder / path.name).read_bytes()
     key = ("deal", "row", "column", "swapped")

@@ -1,4 +1,4 @@
-"""A seed decides: another process and another number of workers give the same bits."""
+"""Results depend on the seed, and not on the process or the number of workers."""
 
 import collections
 import json
@@ -13,7 +13,7 @@ from tests.fuzz.determinism import CASES
 
 
 def _digests(names, hash_seed):
-    """In a process of its own, whose sets have an order of their own, too."""
+    """Compute digests in a new process, in which sets have another order."""
     words = [sys.executable, "-m", "tests.fuzz.determinism", *names]
     environment = os.environ | {"PYTHONHASHSEED": hash_seed}
     done = subprocess.run(
@@ -24,7 +24,7 @@ def _digests(names, hash_seed):
 
 
 def _check(names, again):
-    """Compares two processes, and cases that differ in the number of workers."""
+    """Compare two processes, and cases that differ in the number of workers."""
     digests = collections.defaultdict(list)
     for found in (_digests(names, "1"), _digests(again, "2")):
         for name, digest in found.items():
@@ -40,14 +40,14 @@ QUICK = [
 ]
 
 
-def test_two_processes():
-    """The second process has the cases of two workers, the first those of one."""
+def test_results_do_not_depend_on_process_or_workers():
+    """The first process runs cases with one worker, the second with two."""
     _check(*([x for x in QUICK if not x.endswith(end)] for end in ("/2", "/1")))
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("part", range(4))
-def test_all(part):
+def test_all_results_do_not_depend_on_process_or_workers(part):
     names = [name for name in CASES if name.partition("/")[0] not in QUICK]
     pairs = sorted({name.partition("/")[0] for name in names})[part::4]
     names = [name for name in names if name.partition("/")[0] in pairs]

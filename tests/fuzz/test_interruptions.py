@@ -1,4 +1,4 @@
-"""Commands that are interrupted lose nothing, and go on to the same results."""
+"""Interrupted commands lose nothing, and resume to the same results."""
 
 import collections
 
@@ -8,13 +8,13 @@ from tests.fuzz.__main__ import ROOT, run
 from tests.fuzz.interruptions import COMMANDS, KINDS, MOUNTED, SOLVES
 
 _OTHERS = [name for name in reversed(COMMANDS) if name not in SOLVES]
-# In this order solves, and what has journals, are interrupted when they have begun; a
-# disk that is full at once, and a second run, meet the others.
+# In this order, commands that solve or keep journals are interrupted after their start.
+# The others get a disk that is full from the start, or a second run.
 ORDER = [*SOLVES[:7], *_OTHERS[:4], *SOLVES[7:], *_OTHERS[4:]]
 
 
-def test_each_command_once(tmp_path):
-    """Each family of commands that write is met by a kind, and each kind by two."""
+def test_each_command_is_interrupted_once(tmp_path):
+    """Each kind of interruption is tried, on at least two commands on average."""
     assert set(ORDER) == set(COMMANDS) and len(ORDER) >= 2 * len(KINDS)
     only = ["quick", *ORDER]
     record, kept = tmp_path / "trials", ROOT / "build" / "test-programs" / "commands"
@@ -24,9 +24,9 @@ def test_each_command_once(tmp_path):
     assert {row["outcome"].split()[0] for row in rows} >= {*KINDS} - {*MOUNTED}
 
 
-# Of some 50 trials of each kind, how many at least come before the end of the command:
-# most signals do; a full disk is met by what writes after that, and a second run by
-# what locks its place.
+# Smallest number of about 50 trials of each kind that occur before the command ends.
+# Most signals do. A full disk affects only commands that write afterwards, and a second
+# run only those that lock their output.
 _LEAST = {
     **dict.fromkeys(("kill", "term", "group", "interrupt", "hangup", "twice"), 9),
     **{"full": 4, "two": 3, "start": 9},
@@ -34,8 +34,8 @@ _LEAST = {
 
 
 @pytest.mark.slow
-def test_many(tmp_path):
-    """Each kind twice on each command."""
+def test_many_interruptions(tmp_path):
+    """Each kind of interruption is tried twice on each command."""
     count = 2 * len(KINDS) * len(COMMANDS)
     rows = run("interruptions", 0, count, tmp_path / "trials")
     assert not [fault for row in rows for fault in row["faults"]]

@@ -21,9 +21,9 @@ def kind_of(game, name):
 
 
 # Here one player does not know whether the other may choose, so that it cannot count
-# turns, and the game has no layers to resolve. The other games below all bots play.
+# turns, and the game has no layers to resolve. All bots play the other games below.
 _NO_LAYERS = "restricted_nash_response(game=kuhn_poker(),p=0.5)"
-REFUSED = {
+REJECTED = {
     _NO_LAYERS: {
         kind.name
         for kind in BY_ITERATIONS[_NO_LAYERS]
@@ -32,7 +32,7 @@ REFUSED = {
 }
 
 
-# Bots that solve compile programs for seconds; `test_all_bots` has them all.
+# Bots that solve compile functions for seconds; only a slow test has all bots.
 QUICK = [
     ("kuhn_poker", "uniform"),
     ("kuhn_poker", "best response"),
@@ -51,7 +51,7 @@ def test_moves_are_legal_and_matches_end(game, name):
     row, answers = chunk(game, kind_of(game, name), 40)
     assert not row["faults"]
     assert row["moves"] >= 40 and len(answers) == row["moves"]
-    # The same seed, the same moves.
+    # The same seed gives the same moves.
     again = [action for action, _ in chunk(game, kind_of(game, name), 40)[1]]
     assert again == [action for action, _ in answers]
 
@@ -60,8 +60,8 @@ def test_moves_are_legal_and_matches_end(game, name):
 @pytest.mark.parametrize(
     "game", [list(BY_ITERATIONS)[k] for k in (0, 3, 8, 12, 24)] + [_NO_LAYERS]
 )
-def test_all_bots(game):
-    """Up to 4000 moves per game; those of the clock are counted where it is quiet."""
+def test_all_bots_play_legal_reproducible_moves(game):
+    """Up to 4,000 moves per game, by bots without a time limit."""
     refused = set()
     for kind in BY_ITERATIONS[game]:
         most = min(4000 // len(BY_ITERATIONS[game]) + 1, kind.moves)
@@ -73,7 +73,7 @@ def test_all_bots(game):
             refused.add(kind.name)
         else:
             assert all(row["moves"] >= most for row, _ in rows), kind.name
-    assert refused == REFUSED.get(game, set())
+    assert refused == REJECTED.get(game, set())
 
 
 def test_every_bot_plays_in_many_games():
@@ -86,13 +86,13 @@ def test_every_bot_plays_in_many_games():
             for g, kinds in BY_ITERATIONS.items()
             if any(k.name.startswith(name) for k in kinds)
         ]
-        # Honest players know poker alone, and networks need tensors.
+        # Honest players support only poker, and networks need tensors.
         assert len(games) >= {"honest": 4, "deep": 20}.get(name, 25), name
     assert all(kind.move_ms == 50 for kinds in BY_CLOCK.values() for kind in kinds)
 
 
-class Bad(PolicyPlayer):
-    """Plays uniformly, but for one thing."""
+class FaultyPlayer(PolicyPlayer):
+    """A uniform player with one fault."""
 
     def __init__(self, player, change):
         super().__init__(player)
@@ -132,15 +132,17 @@ class Bad(PolicyPlayer):
         ("action", "action 7"),
     ],
 )
-def test_the_referee_notices(change, words):
-    kind = Kind("bad", lambda table, seat, seed: Bad(seat, change), 9, repeats=True)
+def test_referee_reports_faulty_players(change, words):
+    kind = Kind(
+        "bad", lambda table, seat, seed: FaultyPlayer(seat, change), 9, repeats=True
+    )
     row, _ = chunk("kuhn_poker", kind, 30)
     assert row["faults"] and words in row["faults"][0]
 
 
-def test_games_that_are_not_zero_sum_are_noticed():
+def test_referee_reports_games_that_are_not_zero_sum():
     game = "bargaining(max_turns=2)"
-    # Bots of the library refuse it.
-    kind = Kind("uniform", lambda table, seat, seed: Bad(seat, "nothing"), 9)
+    # Bots of the library reject the game.
+    kind = Kind("uniform", lambda table, seat, seed: FaultyPlayer(seat, "nothing"), 9)
     row, _ = chunk(game, kind, 60)
     assert any("do not sum to zero" in fault for fault in row["faults"])

@@ -24,9 +24,9 @@ class Bad(NamedTuple):
 
     Attributes:
       value: The value as written.
-      names: what a message may call the argument; none: the option's own name.
-      shown: what of the value a message must show; none: all of it.
-      inside: a string that messages quote; names and values must be shown besides.
+      names: Names of the argument in messages; empty for the name of the option.
+      shown: Parts of the value of which a message must show one; empty for all of it.
+      inside: String that messages quote; they must show names and values elsewhere.
       sure: Whether it is always invalid; otherwise it may be valid.
     """
 
@@ -38,20 +38,20 @@ class Bad(NamedTuple):
 
 
 class Values(NamedTuple):
-    """Values of an option: those that make sense, and those that do not."""
+    """Valid and invalid values of an option."""
 
     good: Sequence[str]
     bad: Sequence[str | Bad] | Callable[[], Sequence[str | Bad]]
 
 
 def _lines(text: str) -> list[str]:
-    """Values, a line each, or several with two spaces between them."""
+    """Split values at line ends, or at two or more spaces."""
     return [word for word in re.split(r"\n|  +", text) if word]
 
 
-_BYTES = "caf\udce9"  # Latin-1 for a word with an accent: no UTF-8
+_BYTES = "caf\udce9"  # A Latin-1 word with an accent, which is not UTF-8.
 _NOT_TEXT = [_BYTES, "nul\0nul"]
-# Where anything but some words and numbers is refused.
+# Invalid values where only some words and numbers are valid.
 _NO_WORD = ["two\nlines", *_NOT_TEXT]
 _NOTHING = ["", " ", *_NO_WORD]
 _NOT_WHOLE = [
@@ -110,7 +110,7 @@ POKER_MISTAKES = [
 
 
 def any_poker(draw: random.Random) -> Bad:
-    """Parameters of `universal_poker`: a game, an immense one, or none."""
+    """Draw parameters of `universal_poker`, valid, immense or invalid."""
     rounds = draw.randrange(1, 5)
     given = {
         "numRounds": str(rounds),
@@ -184,7 +184,7 @@ _LEAVES = [
 
 
 def _broken(*texts: str) -> list[Bad]:
-    """Strings with parameters, and what makes any of it wrong."""
+    """Return invalid variants of strings with parameters."""
     broken = []
     for text in texts:
         name, _, rest = text.partition("(")
@@ -216,7 +216,7 @@ def _type_of(hint: object) -> type:
 def _bad_parameters(
     name: str, base: dict[str, str], table: dict[str, object]
 ) -> list[Bad]:
-    """A thing with one parameter that is wrong, by the table of its parameters."""
+    """Return strings with one invalid parameter, from a table of parameters."""
     found = []
     for key, hint in {**table, "speed": None}.items():
         for value in ["1"] if hint is None else _BAD_OF_TYPE[_type_of(hint)]:
@@ -258,7 +258,7 @@ def _not_algorithms() -> list[Bad]:
 
 @functools.cache
 def _not_solved_by() -> list[Bad]:
-    """Algorithms of `solve`."""
+    """Return invalid algorithms of `solve`."""
     table = table_of(type(SAMPLED_PRESETS["os-mccfr"]))
     sampled = (_bad_parameters(name, {}, table) for name in ("os-mccfr", "evr-mccfr"))
     return sum(sampled, _not_algorithms())
@@ -266,7 +266,7 @@ def _not_solved_by() -> list[Bad]:
 
 @functools.cache
 def not_bots() -> list[Bad]:
-    """Bots that are none."""
+    """Return invalid bot strings."""
     bad = [*map(Bad, ("nobody", "Uniform", "resolving iterations=2", *_NOTHING))]
     bad += _broken(*_BOTS[2:4])
     for name, kind in PLAYERS.items():
@@ -314,7 +314,7 @@ def _not_algorithm_lists() -> list[Bad]:
 
 @functools.cache
 def _not_methods() -> list[Bad]:
-    """Of merging signals."""
+    """Return invalid methods of merging private states."""
     table = table_of(Method)
     return [
         *map(Bad, ("guess", "potential", *_NOTHING)),
@@ -324,12 +324,12 @@ def _not_methods() -> list[Bad]:
 
 
 def _words(good: str, bad: str, *more: str | Bad) -> Values:
-    """Values in words."""
+    """Return valid and invalid words."""
     return Values(_lines(good), [*_lines(bad), *more, "", *_NO_WORD])
 
 
 def _whole(good: str, bad: str) -> Values:
-    """Whole numbers within a range."""
+    """Return valid and invalid whole numbers."""
     return Values(good.split(), [*bad.split(), *_NOT_WHOLE])
 
 
@@ -337,7 +337,7 @@ def _number(good: str, bad: str) -> Values:
     return Values(good.split(), [*bad.split(), "-1", "inf", *_NOT_NUMBER])
 
 
-# By the parser's type of value.
+# Values by the parser's type.
 _BY_TYPE = {
     cli.integer_value: _whole("1 2 3", "0 -1"),
     cli.number_value: _number("0.01", "0 1e999"),
@@ -350,7 +350,7 @@ _LIMITS = Values(
         Bad("0.1GB", shown=("100000000",)),
     ],
 )
-_ANY = ""  # in the place of a command
+_ANY = ""  # Any command.
 _VALUES: dict[tuple[str, str], Values] = {
     (_ANY, "--game"): Values(_GAMES, [*_NOT_GAME, *POKER_MISTAKES]),
     (_ANY, "--algorithm"): Values(_ALGORITHMS, _not_algorithms),
@@ -370,7 +370,7 @@ _VALUES: dict[tuple[str, str], Values] = {
     ),
     (_ANY, "--panel"): _words("seconds  wall  iterations", "hours"),
     (_ANY, "--width"): _words("3.3in  84mm  5", "0in  wide  3.3ft  1e9in  ..in"),
-    # Of games, most of which have neither blinds nor antes.
+    # Units of chips need a game with blinds or antes, which most games do not have.
     (_ANY, "--unit"): _words("nash_conv  exploitability", "chips"),
     (_ANY, "--latex"): Values(("table.tex", "new/table.tex"), _NOT_FILE),
     (_ANY, "--checkpoint"): Values(
@@ -397,7 +397,7 @@ _VALUES: dict[tuple[str, str], Values] = {
     (_ANY, "--methods"): _words(
         "table  exact;search  exact; table", ";  guess  exact;"
     ),
-    # Of choices, those that are quick.
+    # Only choices that are quick.
     (_ANY, "--form"): _words("auto  tree", "compiled"),
     (_ANY, "--method"): _words("exact  ismcts  lbr", "guess"),
     ("evaluate", "--method"): _words("traversal  matches", "guess"),
@@ -413,17 +413,17 @@ _VALUES: dict[tuple[str, str], Values] = {
     ),
     (_ANY, "--workers"): _whole("0", "-1 1025"),
     ("solve", "--workers"): _whole("1", "0 -1 1025"),
-    # Of the fuzzer's games none puts hands into buckets.
+    # No game of the fuzzer supports buckets of hands.
     (_ANY, "--hand-buckets"): Values(("3-4",), ["x", "3-", "0-1", "-1"]),
     (_ANY, "--ray"): _words("local", "nowhere  a:b  127.0.0.1:x  ray://a:1"),
-    # Of infosets, which most games here have not.
+    # Infosets that most games here do not have.
     (_ANY, "--lock"): Values(
         ('{"0pb": [1, 0]}',), ["{", "[]", "missing.json", "text.npz"]
     ),
     (_ANY, "--aivat"): Values(
         ("uniform", "cfr+(iterations=2)"), ["nonsense", "missing.npz", "text.npz"]
     ),
-    # Of public nodes, which the policies here have not.
+    # Public nodes, which the policies here do not have.
     (_ANY, "--node"): Values(("check",), ["check", "Bet", "0 1"]),
     (_ANY, "--board"): Values(("5c 9d",), ["5c 9d", "x"]),
     ("show", "--plot"): Values(("x.png", "y.svg"), ["x.txt", *_NOT_FILE]),
@@ -537,7 +537,7 @@ _VALUES: dict[tuple[str, str], Values] = {
 
 
 class Option(NamedTuple):
-    """An option of a command, as its parser has it."""
+    """An option of a command in its parser."""
 
     values: Values
     required: bool
@@ -545,7 +545,7 @@ class Option(NamedTuple):
 
 @functools.cache
 def options() -> dict[str, dict[str, Option]]:
-    """Every command's options with values."""
+    """Return the options with values of every command."""
     return {
         command: {
             name: Option(_values_of(command, name, action), action.required)
@@ -559,7 +559,7 @@ def options() -> dict[str, dict[str, Option]]:
 
 @functools.cache
 def switches() -> dict[str, list[str]]:
-    """Every command's options without values."""
+    """Return the options without values of every command."""
     return {
         command: [
             name
@@ -579,7 +579,7 @@ def _parsers() -> dict:
 
 
 def _values_of(command: str, name: str, action: argparse.Action) -> Values:
-    """From the tables, or by what the parser says."""
+    """Return values from the tables, or from the parser."""
     known = _VALUES.get((command, name)) or _VALUES.get((_ANY, name))
     if known:
         return known
@@ -589,7 +589,7 @@ def _values_of(command: str, name: str, action: argparse.Action) -> Values:
     return _BY_TYPE[action.type]  # type: ignore[index]
 
 
-# What --help calls the value.
+# Names of the value in help pages.
 _ALIASES = {
     "--bots": ("bot",),
     "--policy": ("opponent", "bot", "path"),
@@ -602,7 +602,7 @@ _ALIASES = {
 
 @functools.cache
 def bad_of(command: str, flag: str) -> list[Bad]:
-    """What must be refused, with the option's names."""
+    """Return the invalid values of an option, with its names."""
     values = options()[command][flag].values.bad
     plain = flag.lstrip("-")
     own = (plain, plain.replace("-", "_"), *_ALIASES.get(flag, ()))
@@ -611,7 +611,7 @@ def bad_of(command: str, flag: str) -> list[Bad]:
         bad = Bad(value) if isinstance(value, str) else value
         names, shown = bad.names or own, bad.shown or (bad.value,)
         name, bracket, rest = bad.value.partition("(")
-        # A game may speak for itself: name: parameter=value must be ...
+        # A game may write its own message: name: parameter=value must be ...
         if flag == "--game" and bracket and not bad.names:
             names = (*names, *([name] if name.isidentifier() else ()))
             given = [p.strip("() ").partition("=") for p in rest.split(",") if "=" in p]

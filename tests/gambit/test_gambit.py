@@ -1,4 +1,4 @@
-"""Gambit's files are read, and games and policies are written for Gambit."""
+"""Reading files of Gambit, and exporting games and policies to Gambit."""
 
 import functools
 import io
@@ -32,7 +32,7 @@ PENNIES = {
     "outcomes of a table": PENNIES_NFG,
     "payoffs of a table": 'NFG 1 D "pennies" { "Ann" "Bob" } { 2 2 }\n'
     "2 -2 -1 1 -1 1 2.0 -2.0\n",
-    "actions told once": HEAD + 'p "" 1 1 "" { "H" "T" } 0\n'
+    "actions listed once": HEAD + 'p "" 1 1 "" { "H" "T" } 0\n'
     'p "" 2 1 "" { "h" "t" } 0\nt "" 1 "" { 2 -2 }\nt "" 2 "" { -1 1 }\n'
     'p "" 2 1 0\nt "" 2\nt "" 1\n',
     "outcomes before their definition": HEAD + 'p "" 1 1 "" { "H" "T" } 0\n'
@@ -99,14 +99,14 @@ def solved(text, tmp_path, suffix=".efg"):
 
 
 @pytest.mark.parametrize("spelling", PENNIES)
-def test_spellings(spelling, tmp_path):
+def test_reads_all_spellings_of_matching_pennies(spelling, tmp_path):
     text = PENNIES[spelling]
     result = solved(text, tmp_path, f".{text[:3].lower()}")
     assert result.game_value() == pytest.approx(0.5)
     assert [len(infosets) for infosets in result.tree.infosets] == [1, 1]
 
 
-def test_names_are_labels(tmp_path):
+def test_file_labels_name_actions_and_infosets(tmp_path):
     text = HEAD + 'p "here" 1 1 "my \\"first\\"  move" { "" "" "B\\\\et" } 0\n'
     text += "".join(f't "" {n} "" {{ {n} -{n} }}\n' for n in (1, 2, 3))
     result = solved(text, tmp_path)
@@ -117,9 +117,9 @@ def test_names_are_labels(tmp_path):
     assert result.game_value() == pytest.approx(3)
 
 
-def test_identity_is_the_content(tmp_path):
-    """Not the path: the same file elsewhere is the same game, and another is not."""
-    texts = {"a": PENNIES["actions told once"], "b": CONSTANT}
+def test_game_identity_depends_only_on_content(tmp_path):
+    """A copy of the file at another path is the same game; other content is not."""
+    texts = {"a": PENNIES["actions listed once"], "b": CONSTANT}
     for name in "abc":
         folder = tmp_path / name
         folder.mkdir()
@@ -137,7 +137,7 @@ def test_identity_is_the_content(tmp_path):
     assert spiel_cr.nash_conv(paths[1], policy) == pytest.approx(resumed.nash_conv())
 
 
-def test_games_of_pygambit(tmp_path):
+def test_pygambit_games_are_solved_like_files(tmp_path):
     for text, read in ((CONSTANT, pygambit.read_efg), (PENNIES_NFG, pygambit.read_nfg)):
         given = read(io.BytesIO(text.encode()))
         value = spiel_cr.solve(given, "lp").game_value()
@@ -165,20 +165,20 @@ def test_games_of_pygambit(tmp_path):
          "game.efg: spiel_cr solves zero-sum.*general-sum; use Gambit's"),
     ],
 )  # fmt: skip
-def test_invalid_files(text, message, tmp_path):
+def test_rejects_invalid_files(text, message, tmp_path):
     path = tmp_path / f"game.{'nfg' if text.startswith('NFG') else 'efg'}"
     path.write_text(text, "utf-8")
     with pytest.raises(ValueError, match=message):
         spiel_cr.load_game(path)
 
 
-def test_a_file_that_does_not_exist():
+def test_raises_if_the_file_does_not_exist():
     with pytest.raises(FileNotFoundError, match="nowhere.efg.*there is no such file"):
         spiel_cr.solve("nowhere.efg", "lp")
 
 
-def test_constant_sum_games(tmp_path):
-    """Values are those of OpenSpiel and Gambit, in the game's own units."""
+def test_constant_sum_values_equal_openspiel_and_gambit(tmp_path):
+    """Values are in the units of the game, before any conversion to zero-sum."""
     result = solved(CONSTANT, tmp_path)
     exact = pygambit.nash.lcp_solve(pygambit.read_efg(io.BytesIO(CONSTANT.encode())))
     equilibrium = (getattr(exact, "equilibria", None) or [exact.equilibrium])[0]
@@ -202,7 +202,7 @@ def test_constant_sum_games(tmp_path):
 
 
 def compare(game, random):
-    """Compares a game that Gambit reads with the original, for a random policy."""
+    """Compare a game that was exported to Gambit with the original."""
     tree = spiel_cr.build_tree(game)
     first, second = (
         np.concatenate([[1.0], *(random.dirichlet(np.ones(n)) for n in d.num_actions)])
@@ -230,7 +230,7 @@ def compare(game, random):
 
 
 def translated(tree, again, player, behaviour):
-    """A strategy in a game that was written and read; both have the same infosets.
+    """Translate a strategy to a game that was exported and read again.
 
     Infosets correspond in the order of the file, and actions by their names.
     """
@@ -248,7 +248,7 @@ def translated(tree, again, player, behaviour):
 
 
 def names_of(tree, player, infoset):
-    """The names of an infoset's actions, as they are written."""
+    """Return the names of an infoset's actions in exported files."""
     state = tree.state_at(tree.infosets[player].history[infoset])
     actions = tree.actions(player, infoset).tolist()
     names = [state.action_to_string(player, action) for action in actions]
@@ -256,7 +256,7 @@ def names_of(tree, player, infoset):
 
 
 @pytest.mark.filterwarnings("error::RuntimeWarning")
-def test_payoffs_near_the_largest_float(tmp_path):
+def test_payoffs_near_the_largest_float_do_not_overflow(tmp_path):
     text = CONSTANT.replace("{ 5 -4 }", "{ 1e300 -1e300 }").replace(
         "2 -1", "1e299 -1e299"
     )
@@ -276,29 +276,29 @@ def test_payoffs_near_the_largest_float(tmp_path):
 
 
 @pytest.mark.parametrize("game", FEW)
-def test_few_written_games(game):
+def test_exported_games_equal_the_originals(game):
     compare(game, np.random.default_rng(0))
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("game", MANY)
-def test_many_written_games(game):
+def test_many_exported_games_equal_the_originals(game):
     compare(game, np.random.default_rng(1))
 
 
 @pytest.mark.parametrize(
     "seeds", [range(5), pytest.param(range(100), marks=pytest.mark.slow)]
 )
-def test_random_trees(seeds):
+def test_exported_random_trees_equal_the_originals(seeds):
     for seed in seeds:
         compare(random_game(seed), np.random.default_rng(seed))
 
 
-def test_there_are_enough():
+def test_number_of_exported_games():
     assert len(set(MANY)) >= 60
 
 
-def test_constant_sum_games_are_written(tmp_path):
+def test_constant_sum_games_are_exported(tmp_path):
     result = solved(CONSTANT, tmp_path)
     game, profile = gambit.to_gambit(result.game, result)
     assert game.is_const_sum and float(profile.max_regret()) < 1e-9
@@ -306,7 +306,7 @@ def test_constant_sum_games_are_written(tmp_path):
     assert payoffs == pytest.approx([result.game_value(), 1 - result.game_value()])
 
 
-def test_the_command(capsys, tmp_path):
+def test_export_command_writes_a_solvable_file(capsys, tmp_path):
     path = str(tmp_path / "kuhn.efg")
     report = commands.report(capsys, "export", "--game", "kuhn_poker", "--efg", path)
     assert report["histories"] == 58
@@ -314,7 +314,7 @@ def test_the_command(capsys, tmp_path):
     assert report["game_value"] == pytest.approx(-1 / 18)
 
 
-def test_without_pygambit(monkeypatch, tmp_path):
+def test_files_are_solved_without_pygambit(monkeypatch, tmp_path):
     monkeypatch.setitem(sys.modules, "pygambit", None)
     assert solved(CONSTANT, tmp_path).nash_conv() < 1e-9
     with pytest.raises(ImportError, match="pip install 'spiel_cr.gambit.'"):

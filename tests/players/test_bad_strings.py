@@ -1,4 +1,4 @@
-"""Every reader of strings refuses a bad one, and names the value and the remedy."""
+"""Every parser of strings rejects invalid ones, with the value and a remedy."""
 
 import pytest
 
@@ -15,20 +15,20 @@ def resolve_at(leaf):
     return ResolvingConfig(iterations=5, depth=1, leaf=leaf)
 
 
-READERS = {
+PARSERS = {
     "algorithm": find,
     "solved": lambda text: solve(games.compiled("kuhn"), text),
     "leaf": parse_leaf,
     "leaf of a resolver": resolve_at,
     "bot": lambda text: load_bot(games.compiled("kuhn"), text, 0),
-    # On a game that is not compiled: a lookahead tree grows with the match.
-    "partial bot": lambda text: load_bot("kuhn_poker", text, 0),
+    # Without a game tree: the lookahead tree grows during the match.
+    "lookahead bot": lambda text: load_bot("kuhn_poker", text, 0),
     "opponent": lambda text: load_opponent(text, games.compiled("kuhn")),
     "comparison": registry.expand,
 }
 
 
-# Of each reader: the text, and a pattern of the error.
+# For each parser: strings, and patterns of the error messages.
 ROWS = {
     "algorithm": [
         ("", "is not a name"),
@@ -170,7 +170,7 @@ ROWS = {
             "depth=1 needs a full-width solver, not 'os-mccfr'",
         ),
     ],
-    "partial bot": [
+    "lookahead bot": [
         ("resolving(iterations=5,warmup_matches=2)", "max_histories"),
         (
             "resolving(iterations=5,max_histories=3,blueprint_iterations=1)",
@@ -216,9 +216,9 @@ ROWS = {
 
 
 @pytest.mark.parametrize(
-    ("reader", "text", "words"),
-    [(reader, *row) for reader, rows in ROWS.items() for row in rows],
+    ("parser", "text", "words"),
+    [(parser, *row) for parser, rows in ROWS.items() for row in rows],
 )
-def test_bad_strings_are_refused(reader, text, words):
+def test_invalid_strings_are_rejected(parser, text, words):
     with pytest.raises(ValueError, match=words):
-        READERS[reader](text)
+        PARSERS[parser](text)

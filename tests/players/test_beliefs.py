@@ -1,7 +1,7 @@
-"""Beliefs of bots: Bayes' rule by enumeration of OpenSpiel's states.
+"""Beliefs of bots, compared with Bayes' rule by enumeration of OpenSpiel's states.
 
-The enumeration uses strategies alone: the bot's answers to queries, and for the
-opponent those of the forests of `resolve`, which are other code than a bot's subgames.
+The enumeration uses only strategies: the bot's policies, and for the opponent those of
+the forests of `resolve`, whose code is independent of a bot's subgames.
 """
 
 import collections
@@ -29,18 +29,18 @@ from tests.support import games
 from tests.support.strategies import forest_solver, random_behaviours
 
 slow = pytest.mark.slow
-# Few iterations, so that rounding decides nothing; compared to 1e-9.
+# Few iterations, so that rounding changes nothing; numbers are compared to 1e-9.
 CONFIG = ResolvingConfig("dcfr", 8)
 EXACT = {"rtol": 0, "atol": 1e-9}
 
 
 def public(state):
-    """Public actions and cards of Kuhn and Leduc: the first two moves deal cards."""
+    """Return public actions and cards of Kuhn and Leduc, after two moves that deal."""
     return tuple(state.history()[2:])
 
 
 def enumerated(game, policies):
-    """Decisions with the probability of chance, and each player's reach."""
+    """Yield decisions with chance's probability and each player's reach."""
     stack = [(game.new_initial_state(), 1.0, (1.0, 1.0))]
     while stack:
         state, chance, reach = stack.pop()
@@ -64,10 +64,10 @@ def normalised(sums):
 
 
 def bayes(game, player, policies):
-    """For each of the player's information states, both ranges.
+    """Yield both ranges for each of the player's information states.
 
-    An information state that the opponent never leads to has its range for a uniform
-    opponent, as the beliefs of the bots define it.
+    If the opponent never reaches an information state, its range is that of a uniform
+    opponent, as in the beliefs of bots.
     """
     theirs, uniform, mine, root = ({} for _ in range(4))
     shape = functools.partial(collections.defaultdict, float)
@@ -94,7 +94,7 @@ def same(numbers, expected):
 
 
 def answers(bot):
-    """A function from a state to the bot's probabilities, in one match."""
+    """Return a function from a state to the bot's probabilities, in one match."""
     known = {}
 
     def answer(state):
@@ -107,16 +107,16 @@ def answers(bot):
 
 
 def table_of(keys_and_rows):
-    """A function from a state to probabilities, by information state string."""
+    """Return a function from a state to probabilities, by information state string."""
     table = dict(keys_and_rows)
     return lambda state: table[state.information_state_string()]
 
 
 def opponents_in_forests(tree, player):
-    """The opponent's strategy at each of its infosets, from the forests of `resolve`.
+    """Return the opponent's strategy from the forests of `resolve`.
 
-    Also its counterfactual values at the roots of each layer, by augmented infoset, and
-    the policies of both players in the first solve.
+    The other results are the decomposition, the opponent's counterfactual values at the
+    roots of each layer by augmented infoset, and the solver of the first solve.
     """
     d, solve = decompose(tree, player), forest_solver(CONFIG.solver, CONFIG.iterations)
     role = Role(d)
@@ -149,7 +149,7 @@ def opponents_in_forests(tree, player):
 
 
 def decisions_of(tree, player):
-    """A state of each of the player's infosets, by information state string."""
+    """Return a state of each of the player's infosets, by information state string."""
     infosets = tree.infosets[player]
     return {
         key: tree.state_at(int(history))
@@ -180,7 +180,7 @@ def resolving(name, player):
 
 @pytest.mark.parametrize(("name", "player"), SEATS)
 def test_ranges_and_values_of_a_resolving_bot(name, player):
-    """Ranges at every decision, and values at every root, to 1e-9."""
+    """Ranges at every decision and values at every root agree to 1e-9."""
     tree, bot = tree_of(name), resolving(name, player)
     opponent, d, values, first = opponents_in_forests(tree, player)
     policies = [opponent, opponent]
@@ -215,7 +215,7 @@ def test_ranges_and_values_of_a_resolving_bot(name, player):
 
 @pytest.mark.parametrize("player", [0, 1])
 def test_nash_conv_of_the_first_solve(player):
-    """It is the complete game's, and OpenSpiel computes it from both strategies."""
+    """NashConv is that of the complete game, as OpenSpiel computes it."""
     tree = games.compiled("kuhn")
     first = opponents_in_forests(tree, player)[-1]
     behaviours = [
@@ -232,7 +232,7 @@ def test_nash_conv_of_the_first_solve(player):
 
 
 def test_values_and_nash_conv_of_a_gadget_by_hand():
-    """Player 0 of Kuhn passed, and player 1 bet: call or fold, and a gadget above."""
+    """In Kuhn poker player 0 has passed and player 1 has bet, below a gadget."""
     tree, bot = games.compiled("kuhn"), resolving("kuhn", 0)
     states = {}
     for mine, theirs in ((m, t) for m in range(3) for t in range(3) if m != t):
@@ -334,7 +334,7 @@ def test_beliefs_of_online_sampling():
 
 @slow
 def test_the_public_tree_form_has_the_same_beliefs():
-    """Of private states by name; strategies of the forms agree up to rounding."""
+    """Private states are compared by name, and strategies differ by rounding."""
     name = "python_leduc_poker(stack0=13,stack1=13,max_raises=2,num_ranks=3)"
     config = ResolvingConfig("dcfr+", 6)
     game = loading.public_tree_game(name)
@@ -375,7 +375,7 @@ def test_sampled_solves_have_no_range_of_the_opponent():
 
 
 def test_values_have_the_units_of_the_game(tmp_path):
-    """Kuhn poker, in which each player gets a chip more: every value is higher by 1."""
+    """If each player of Kuhn poker gets one more chip, every value is higher by 1."""
     paths, numbers = [tmp_path / "same.efg", tmp_path / "more.efg"], []
 
     def more(match):
@@ -394,7 +394,7 @@ def test_values_have_the_units_of_the_game(tmp_path):
     np.testing.assert_allclose(np.add(numbers[0], 1), numbers[1], rtol=0, atol=1e-9)
 
 
-def test_the_bot_must_act():
+def test_beliefs_are_rejected_if_the_other_player_acts():
     state = pyspiel.load_game("kuhn_poker").new_initial_state()
     for action in (0, 1):
         state.apply_action(action)
@@ -402,7 +402,7 @@ def test_the_bot_must_act():
         resolving("kuhn", 1).beliefs(state)
 
 
-def test_the_repr_names_what_differs():
+def test_repr_shows_only_differing_parts_of_labels():
     beliefs = BotBeliefs(0, {"[P: 0][Pot: 2]": 0.25, "[P: 1][Pot: 2]": 0.75}, None)
     text = repr(beliefs)
     assert "[P: 1]" in text and "0.7500" in text and "Pot" not in text

@@ -1,4 +1,4 @@
-"""Bots from strings: every kind, its parameters, and errors that say what to do."""
+"""Bots from strings: every kind, its parameters, and errors with a remedy."""
 
 import pytest
 
@@ -32,7 +32,7 @@ def kuhn(player=0):
         ("search(simulations=9,blueprint_iterations=2)", SearchBot),
     ],
 )
-def test_each_kind(text, kind):
+def test_strings_make_bots_of_each_kind(text, kind):
     for player in (0, 1):
         bot = load_bot(games.compiled("kuhn"), text, player, seed=1)
         assert isinstance(bot, kind)
@@ -43,7 +43,7 @@ def test_each_kind(text, kind):
         assert action in state.legal_actions()
 
 
-def test_a_solver_with_parameters_of_its_own():
+def test_solvers_in_strings_can_have_parameters():
     text = "resolving(solver=dcfr(alpha=1.5,beta=0),iterations=10)"
     bot = load_bot(games.compiled("kuhn"), text, 0)
     config = bot.resolver.config
@@ -68,8 +68,8 @@ def test_all_parameters_of_a_resolving_bot():
     assert (config.gadget, config.values) == ("maxmargin", "best_response")
 
 
-def test_budgets_by_default():
-    """A tenth of a second a move; a budget in iterations has no clock."""
+def test_default_budgets():
+    """The default is 0.1 s per move, and a budget in iterations has no time limit."""
     assert load_bot("kuhn_poker", "resolving", 0).resolver.config.move_ms == 100
     config = load_bot("kuhn_poker", "resolving(iterations=4)", 0).resolver.config
     assert (config.move_ms, config.iterations) == (None, 4)
@@ -90,7 +90,7 @@ def test_a_solved_bot_plays_the_solution():
     assert dict(exact.get_policy(state))[1] == pytest.approx(1)
 
 
-def test_a_policy_from_a_file(tmp_path):
+def test_loads_a_policy_from_a_file(tmp_path):
     solution = solve(games.compiled("kuhn"), "cfr+", 30)
     path = tmp_path / "kuhn.npz"
     solution.save(path)
@@ -127,13 +127,13 @@ def test_help_lists_every_bot_with_its_parameters():
 
 @pytest.mark.parametrize("player", [-1, 2, True])
 @pytest.mark.parametrize("text", ["resolving(iterations=2)", "uniform"])
-def test_a_bad_seat_is_refused(text, player):
+def test_invalid_player_indices_are_rejected(text, player):
     with pytest.raises(ValueError, match=f"player={player} must be 0 or 1"):
         load_bot(games.compiled("kuhn"), text, player)
 
 
 @pytest.mark.parametrize("text", ["uniform", "oos(iterations=3)", "my_bots:First"])
-def test_a_bot_in_the_place_of_the_game_is_told(text):
+def test_exchanged_game_and_bot_arguments_are_rejected(text):
     for game in ("kuhn_poker", games.compiled("kuhn")):
         with pytest.raises(ValueError, match="the game comes first"):
             load_bot(text, game, 0)
@@ -148,21 +148,21 @@ def test_a_bot_in_the_place_of_the_game_is_told(text):
         "search(simulations=2,blueprint_iterations=2)",
     ],
 )
-def test_a_state_of_the_other_player_is_no_other_game(text):
-    compiled = games.compiled("kuhn")
-    bot = load_bot(compiled, text, 0)
-    state = compiled.game.new_initial_state()
-    for actions, who in (((), "no player"), ((0, 1, 0), "player 1")):
+def test_states_of_the_other_player_are_rejected(text):
+    tree = games.compiled("kuhn")
+    bot = load_bot(tree, text, 0)
+    state = tree.game.new_initial_state()
+    for actions, actor in (((), "no player"), ((0, 1, 0), "player 1")):
         for action in actions:
             state.apply_action(action)
-        with pytest.raises(ValueError, match=f"{who} acts .* the bot is player 0"):
+        with pytest.raises(ValueError, match=f"{actor} acts .* the bot is player 0"):
             bot.step(state)
-        with pytest.raises(ValueError, match=f"{who} acts .* the bot is player 0"):
+        with pytest.raises(ValueError, match=f"{actor} acts .* the bot is player 0"):
             bot.get_policy(state)
 
 
-def test_the_path_of_a_policy_file_is_a_bot(tmp_path, monkeypatch):
-    """The same bot as policy(path=...), and the game is compiled for it once."""
+def test_path_of_a_policy_file_names_a_bot(tmp_path, monkeypatch):
+    """The bot equals that of policy(path=...), and the game tree is built for it."""
     monkeypatch.chdir(tmp_path)
     solve(games.compiled("kuhn"), "cfr+", 5).save("kuhn(5).npz")
     long, short = (

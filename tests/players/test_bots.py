@@ -1,4 +1,4 @@
-"""Bots in matches: OpenSpiel's contract, hidden information, and what they learn."""
+"""Bots in matches: OpenSpiel's contract, hidden information, and learning."""
 
 import functools
 import time
@@ -27,7 +27,7 @@ PLAYERS = (0, 1)
 SOLVER = "pdcfr+"
 SMALL_BATCH = "os-mccfr(epsilon=0.4,exploration=0.01,batch=64)"
 # Regrets change at visited infosets only, and untargeted trajectories are rare.
-# Strategies explore: nobody can be led where the other never plays to the target.
+# Strategies explore, because a target that a player never plays to is unreachable.
 AIMED = "os-mccfr(epsilon=1.0,exploration=0.01,batch=64,delta=0.999999)"
 
 
@@ -37,19 +37,19 @@ def uniform_table(name):
 
 
 def make(kind, name, player, seed=0):
-    compiled = games.compiled(name)
+    tree = games.compiled(name)
     if kind == "resolving":
         config = ResolvingConfig(SOLVER, iterations=20)
-        return bots.ResolvingBot(compiled, player, config, seed=seed)
+        return bots.ResolvingBot(tree, player, config, seed=seed)
     if kind == "oos":
         solver = AIMED if name == "leduc7" else SMALL_BATCH
-        return bots.OOSBot(compiled, player, bots.OOSConfig(solver, 2, None), seed=seed)
+        return bots.OOSBot(tree, player, bots.OOSConfig(solver, 2, None), seed=seed)
     if kind == "policy":
         return bots.PolicyBot(player, uniform_table(name), seed=seed)
-    return bots.uniform_bot(compiled, player, seed=seed)
+    return bots.uniform_bot(tree, player, seed=seed)
 
 
-# Programs of outcome sampling compile for long.
+# The functions of outcome sampling take long to compile.
 KINDS = ("resolving", pytest.param("oos", marks=pytest.mark.slow), "policy", "uniform")
 kuhn_and_larger = pytest.mark.parametrize(
     "name", ["kuhn", pytest.param("leduc7", marks=pytest.mark.slow)]
@@ -58,15 +58,15 @@ every_kind = pytest.mark.parametrize("kind", KINDS)
 
 
 @every_kind
-def test_a_distribution_over_legal_actions(kind):
-    """At infosets of every layer."""
-    compiled = games.compiled("leduc7")
+def test_get_policy_is_a_distribution_over_legal_actions(kind):
+    """Infosets of every layer are queried."""
+    tree = games.compiled("leduc7")
     for player in PLAYERS:
         bot = make(kind, "leduc7", player)
         assert bot.player_id() == player
         assert bot.provides_policy()
-        for history in compiled.infosets[player].history[::4]:
-            state = compiled.state_at(history)
+        for history in tree.infosets[player].history[::4]:
+            state = tree.state_at(history)
             before = state.history()
             policy = bot.get_policy(state)
             assert [a for a, _ in policy] == state.legal_actions()
@@ -77,11 +77,11 @@ def test_a_distribution_over_legal_actions(kind):
 
 
 @pytest.mark.parametrize("kind", ["resolving", "policy", "uniform"])
-def test_step_with_policy_is_get_policy_and_an_action_of_it(kind):
-    compiled = games.compiled("kuhn")
+def test_step_with_policy_returns_get_policy_and_a_legal_action(kind):
+    tree = games.compiled("kuhn")
     bot = make(kind, "kuhn", 0)
-    for history in compiled.infosets[0].history:
-        state = compiled.state_at(history)
+    for history in tree.infosets[0].history:
+        state = tree.state_at(history)
         policy, action = bot.step_with_policy(state)
         assert policy == bot.get_policy(state)
         assert action in state.legal_actions()
@@ -89,14 +89,14 @@ def test_step_with_policy_is_get_policy_and_an_action_of_it(kind):
 
 
 class Fixed(openspiel_policy.Policy):
-    """Never the first action; the second in one case out of four."""
+    """A policy with probabilities 0, 0.25 and 0.75."""
 
     def action_probabilities(self, state, player_id=None):
         return dict(zip(state.legal_actions(), (0.0, 0.25, 0.75), strict=False))
 
 
-def test_actions_are_drawn_as_the_policy_says():
-    """4000 draws; five standard errors (false alarm: 6e-7)."""
+def test_actions_are_drawn_with_the_policys_probabilities():
+    """There are 4000 draws, and five standard errors give a false alarm of 6e-7."""
     game = pyspiel.load_game("python_rock_paper_scissors(num_actions=3)")
     bot = bots.PolicyBot(0, Fixed(game, list(PLAYERS)), seed=1)
     state = game.new_initial_state()
@@ -106,7 +106,7 @@ def test_actions_are_drawn_as_the_policy_says():
 
 
 def play(pair, name, seed):
-    """The actions of a match, by OpenSpiel's loop, and what came of it."""
+    """Play a match by OpenSpiel's loop, and return its actions and returns."""
     state = games.compiled(name).game.new_initial_state()
     random = np.random.RandomState(seed)
     returns = evaluate_bots.evaluate_bots(state, pair, random)
@@ -115,7 +115,7 @@ def play(pair, name, seed):
 
 @every_kind
 def test_the_same_seed_gives_the_same_matches(kind):
-    """With a budget of iterations; another seed gives others."""
+    """Budgets are numbers of iterations, and another seed gives other matches."""
     runs = []
     for seed in (5, 5, 6):
         pair = [make(kind, "leduc7", p, seed) for p in PLAYERS]
@@ -124,8 +124,8 @@ def test_the_same_seed_gives_the_same_matches(kind):
 
 
 @every_kind
-def test_openspiels_loops(kind):
-    """In Python and in C++; the returns are those of the last state."""
+def test_bots_play_in_openspiels_loops(kind):
+    """The loops are in Python and C++, and returns are those of the last state."""
     game = games.compiled("leduc7").game
     pair = [make(kind, "leduc7", 0), make("uniform", "leduc7", 1)]
     for seed in range(5):
@@ -140,37 +140,37 @@ def test_openspiels_loops(kind):
 
 
 @every_kind
-def test_only_its_own_information(kind):
-    """Two histories of one infoset, hidden cards scrambled: the same policy.
+def test_bots_do_not_use_hidden_information(kind):
+    """Two histories of an infoset with other hidden cards give the same policy.
 
-    Asked by bots of the same seed, each of one history only.
+    Bots with the same seed are queried at one history each.
     """
-    compiled = games.compiled("leduc7")
+    tree = games.compiled("leduc7")
     for player in PLAYERS:
         one = functools.partial(make, kind, "leduc7", player)
-        agree_on_scrambled_cards(compiled, one, player, 12, 6)
+        agree_on_scrambled_cards(tree, one, player, 12, 6)
 
 
 # Resolving.
 
 
 @kuhn_and_larger
-def test_a_resolving_bot_plays_what_resolve_gives(name):
-    compiled = games.compiled(name)
-    table = continual.resolve(compiled, SOLVER, 20).average_policy()
+def test_resolving_bot_plays_the_policy_of_resolve(name):
+    tree = games.compiled(name)
+    table = continual.resolve(tree, SOLVER, 20).average_policy()
     for player in PLAYERS:
         bot = make("resolving", name, player)
-        infosets = compiled.infosets[player]
+        infosets = tree.infosets[player]
         every = list(zip(infosets.keys, infosets.history, strict=True))
         for key, history in every[::3]:
             row = table.policy_for_key(key)
-            for action, probability in bot.get_policy(compiled.state_at(history)):
+            for action, probability in bot.get_policy(tree.state_at(history)):
                 assert probability == pytest.approx(row[action], abs=1e-6)
 
 
 @kuhn_and_larger
-def test_resolve_has_the_other_gadget_of_a_resolving_bot(name):
-    """At every infoset that the bot can reach; elsewhere its own reach is fresh."""
+def test_resolve_and_bot_agree_with_the_max_margin_gadget(name):
+    """Both strategies are compared at every infoset."""
     tree = games.compiled(name)
     config = ResolvingConfig(solver="cfr+", iterations=20, gadget="maxmargin")
     found = continual.resolve(tree, config).average
@@ -182,11 +182,11 @@ def test_resolve_has_the_other_gadget_of_a_resolving_bot(name):
     assert not all(np.allclose(*pair) for pair in zip(found, plain, strict=True))
 
 
-def test_restart_forgets_the_match():
-    """The whole game is solved before; what a match has solved is solved again."""
-    compiled = games.compiled("leduc7")
+def test_restart_discards_solutions_of_the_match():
+    """The complete game is solved once; subgames of a match are solved again."""
+    tree = games.compiled("leduc7")
     bot = make("resolving", "leduc7", 1)
-    state = compiled.state_at(compiled.infosets[1].history[-1])
+    state = tree.state_at(tree.infosets[1].history[-1])
     solved = []
     for forget in (None, None, bot.restart, None, lambda: bot.restart_at(state)):
         if forget is not None:
@@ -197,7 +197,7 @@ def test_restart_forgets_the_match():
     assert all(policy == solved[0][1] for _, policy in solved)
 
 
-def test_games_by_name_are_compiled_with_what_players_are_told():
+def test_trees_of_game_strings_are_built_with_observations():
     bot = bots.ResolvingBot("kuhn_poker", 0, ResolvingConfig(SOLVER, iterations=20))
     assert bot.resolver.decomposition.tree.histories.observations is not None
     tree = games.compiled("kuhn")
@@ -205,24 +205,24 @@ def test_games_by_name_are_compiled_with_what_players_are_told():
     assert bot.get_policy(state) == make("resolving", "kuhn", 0).get_policy(state)
 
 
-def test_the_default_is_under_a_clock():
+def test_default_budget_is_a_time_limit():
     bot = bots.ResolvingBot(games.compiled("kuhn"), 1)
     config = bot.resolver.config
     assert (config.solver, config.move_ms, config.iterations) == ("auto", 100, None)
 
 
-def test_a_match_under_a_clock_is_in_time_mostly(monkeypatch):
-    """Ten times what a solve of this game takes besides iterating.
+def test_matches_with_a_time_limit_rarely_miss_deadlines(monkeypatch):
+    """The time limit is ten times the overhead of a solve of this game.
 
-    Time is the processor's, of which other processes take nothing away.
+    CPU time is measured, which does not depend on other processes.
     """
     own = types.SimpleNamespace(perf_counter=time.process_time)
     monkeypatch.setattr(clock, "time", own)
     monkeypatch.setattr(solver, "time", own)
-    compiled = games.compiled("kuhn")
+    tree = games.compiled("kuhn")
     config = ResolvingConfig(SOLVER, move_ms=40)
-    bot = bots.ResolvingBot(compiled, 0, config)
-    state = compiled.state_at(compiled.infosets[0].history[-1])
+    bot = bots.ResolvingBot(tree, 0, config)
+    state = tree.state_at(tree.infosets[0].history[-1])
     for number in range(1, 31):
         bot.restart()
         bot.get_policy(state)
@@ -235,9 +235,9 @@ def test_a_match_under_a_clock_is_in_time_mostly(monkeypatch):
 # Online outcome sampling.
 
 
-def reaches(compiled, target):
-    """bool [N], by plain loops: on the way to a target, a target, or below one."""
-    parent = compiled.histories.parent
+def reaches(tree, target):
+    """Return bool [N], whether a history is a target, above one, or below one."""
+    parent = tree.histories.parent
     result = np.zeros(len(parent), bool)
     for h in range(len(parent)):
         up, way = h, []
@@ -251,14 +251,14 @@ def reaches(compiled, target):
 
 
 def regrets(bot, player):
-    """float32 [S], the player's regrets by logical sequence."""
+    """Return float32 [S], the player's regrets by logical sequence."""
     reader = bot._solver._reader
     own = slice(reader.roots[player], reader.stops[player])
     return np.array(bot._solver.state.regrets)[own]
 
 
 def visited(bot, player, before):
-    """The player's infosets with other regrets than before."""
+    """Return the player's infosets whose regrets have changed."""
     changed = regrets(bot, player)[1:] != before[player][1:]
     owner = bot._solver.form.decisions[player].owner[1:]
     return set(owner[changed].tolist())
@@ -268,12 +268,12 @@ def visited(bot, player, before):
     ("name", "target"),
     [("kuhn", "infoset"), pytest.param("leduc7", "subgame", marks=pytest.mark.slow)],
 )
-def test_trajectories_go_where_the_match_is(name, target, monkeypatch):
-    """Of 64 trajectories all but a few are led there: what else is visited is rare.
+def test_trajectories_are_targeted_at_the_match(name, target, monkeypatch):
+    """Almost all of the 64 trajectories reach the target, so other visits are rare.
 
-    A share of 1e-6 is not targeted; 64 of them go astray once in 16000 moves.
+    A share of 1e-6 is not targeted: with 64 trajectories, once in 16,000 moves.
     """
-    compiled = games.compiled(name)
+    tree = games.compiled(name)
     aimed = []
     leads_to = sample_tree.leads_to
 
@@ -282,21 +282,21 @@ def test_trajectories_go_where_the_match_is(name, target, monkeypatch):
         return leads_to(tree, mask)
 
     monkeypatch.setattr(sample_tree, "leads_to", recording)
-    bot = bots.OOSBot(compiled, 0, bots.OOSConfig(AIMED, 1, None, target=target))
-    histories = compiled.histories
+    bot = bots.OOSBot(tree, 0, bots.OOSConfig(AIMED, 1, None, target=target))
+    histories = tree.histories
     sizes = []
-    count = len(compiled.infosets[0])
+    count = len(tree.infosets[0])
     for infoset in range(count) if name == "kuhn" else (3, 20, count - 1):
         mine = (histories.player == 0) & (histories.infoset == infoset)
         before = [regrets(bot, p) for p in PLAYERS]
-        bot.get_policy(compiled.state_at(compiled.infosets[0].history[infoset]))
+        bot.get_policy(tree.state_at(tree.infosets[0].history[infoset]))
         region = aimed[-1]
         assert region[mine].all()
         if target == "infoset":
             np.testing.assert_array_equal(region, mine)
         else:
             assert region.sum() > mine.sum()
-        allowed = reaches(compiled, region)
+        allowed = reaches(tree, region)
         assert not allowed.all()
         for p in PLAYERS:
             there = allowed & (histories.player == p)
@@ -308,17 +308,17 @@ def test_trajectories_go_where_the_match_is(name, target, monkeypatch):
     assert max(sizes) > 2
 
 
-def test_without_aiming_trajectories_go_everywhere():
-    """What the test above rests on."""
-    compiled = games.compiled("kuhn")
+def test_untargeted_trajectories_visit_every_infoset():
+    """This shows that the previous test can fail."""
+    tree = games.compiled("kuhn")
     bot = make("oos", "kuhn", 0)
     before = [regrets(bot, p) for p in PLAYERS]
     mccfr.aim(bot._solver, bot._tree, None)
     bot._solver.run(1)
-    region = bot._region(len(compiled.infosets[0]) - 1)
-    there = reaches(compiled, region) & (compiled.histories.player == 0)
-    allowed = set(compiled.histories.infoset[there].tolist())
-    everywhere = set(range(len(compiled.infosets[0])))
+    region = bot._region(len(tree.infosets[0]) - 1)
+    there = reaches(tree, region) & (tree.histories.player == 0)
+    allowed = set(tree.histories.infoset[there].tolist())
+    everywhere = set(range(len(tree.infosets[0])))
     assert visited(bot, 0, before) - allowed == everywhere - allowed
 
 
@@ -329,21 +329,21 @@ def whole_nash_conv(bot):
 
 
 @pytest.mark.slow
-def test_an_aimed_solve_improves_with_time():
-    """Kuhn poker at one infoset: the whole average nears an equilibrium, and there.
+def test_targeted_sampling_approaches_an_equilibrium():
+    """The average strategy improves overall and at the queried infoset of Kuhn poker.
 
-    After bet, pass with the king, calling is dominant: probability 1 in all equilibria.
-    Ends by eight seeds were 0.015 to 0.037, beginnings 0.075 to 0.15; the
-    uniform strategy's NashConv is 0.917.
+    With the king, calling a bet is dominant: its probability is 1 in all equilibria.
+    With eight seeds, NashConv was 0.075 to 0.15 at first and 0.015 to 0.037 at the end;
+    the uniform strategy's NashConv is 0.917.
     """
-    compiled = games.compiled("kuhn")
-    bot = bots.OOSBot(compiled, 1, bots.OOSConfig(SMALL_BATCH, 50, None), seed=3)
+    tree = games.compiled("kuhn")
+    bot = bots.OOSBot(tree, 1, bots.OOSConfig(SMALL_BATCH, 50, None), seed=3)
     king_after_bet = next(
         h
-        for h, player in enumerate(compiled.histories.player)
-        if player == 1 and compiled.histories.actions_to(h) == [0, 2, 1]
+        for h, player in enumerate(tree.histories.player)
+        if player == 1 and tree.histories.actions_to(h) == [0, 2, 1]
     )
-    state = compiled.state_at(king_after_bet)
+    state = tree.state_at(king_after_bet)
     first = dict(bot.get_policy(state))[1]
     early = whole_nash_conv(bot)
     for _ in range(90):
@@ -356,15 +356,15 @@ def test_an_aimed_solve_improves_with_time():
     assert bot.statistics.compilations == 0
 
 
-def test_before_the_first_match_it_solves_for_as_long_as_a_move():
+def test_initial_solve_has_the_budget_of_a_move():
     bot = bots.OOSBot(games.compiled("kuhn"), 0, bots.OOSConfig(SMALL_BATCH, 50, None))
     assert bot._solver.iterations >= 50
     assert bot.statistics.moves == bot.statistics.solves == 0
 
 
 @pytest.mark.parametrize(("init_ms", "seconds"), [(None, 0.1), (5000.0, 5.0)])
-def test_before_the_first_match_it_has_its_own_time(init_ms, seconds, monkeypatch):
-    begun, deadlines, solve = time.perf_counter(), [], clock.Clock.solve
+def test_initial_solve_has_the_time_of_init_ms_or_a_move(init_ms, seconds, monkeypatch):
+    start, deadlines, solve = time.perf_counter(), [], clock.Clock.solve
 
     def record(self, solver, deadline, most=None):
         deadlines.append(deadline)
@@ -374,7 +374,7 @@ def test_before_the_first_match_it_has_its_own_time(init_ms, seconds, monkeypatc
     config = bots.OOSConfig(SMALL_BATCH, 1, 100.0, init_ms)
     bots.OOSBot(games.compiled("kuhn"), 0, config)
     (first, second), ended = deadlines, time.perf_counter()
-    assert first is None and begun < second - seconds < ended
+    assert first is None and start < second - seconds < ended
 
 
 def test_a_restart_keeps_the_tables():
@@ -389,20 +389,20 @@ def test_a_restart_keeps_the_tables():
     assert bot._solver.iterations == before + 2
 
 
-def test_matches_that_are_forgotten():
-    """Each begins as the first did, and is sampled with random numbers of its own."""
+def test_reset_matches_restores_the_initial_tables():
+    """Each match starts from the initial tables, with other random numbers."""
     tree = games.compiled("kuhn")
     config = bots.OOSConfig(SMALL_BATCH, 5, None, reset_matches=True)
     state = tree.state_at(tree.infosets[0].history[0])
     found = []
     for _ in range(2):
         bot = bots.OOSBot(tree, 0, config)
-        begun = bot._solver.iterations
+        start = bot._solver.iterations
         for _ in range(3):
             bot.restart()
-            assert bot._solver.iterations == begun
+            assert bot._solver.iterations == start
             found.append(bot.get_policy(state))
-            assert bot._solver.iterations == begun + 5
+            assert bot._solver.iterations == start + 5
     assert found[:3] == found[3:]
     assert found[0] != found[1] != found[2] != found[0]
 
@@ -411,7 +411,7 @@ def test_matches_that_are_forgotten():
 
 
 def only_zero(path):
-    """Player 0 has no choice but action 0, then player 1 chooses."""
+    """Rules of a game in which player 0 has only action 0, then player 1 chooses."""
     if not path:
         return Node(0, (0,), ("forced", ""))
     if len(path) == 1:
@@ -419,40 +419,40 @@ def only_zero(path):
     return Node(TERMINAL, utility=float(path[1]))
 
 
-def test_where_the_only_action_is_zero():
+def test_action_zero_can_be_the_only_legal_action():
     game = MadeGame(only_zero, "only_zero")
     uniform = openspiel_policy.UniformRandomPolicy(game)
     state = game.new_initial_state()
     bot = bots.PolicyBot(0, uniform)
     assert bot.step_with_policy(state) == ([(0, 1.0)], 0)
-    # OpenSpiel's bot takes the only action for none.
+    # OpenSpiel's bot treats this action as no action.
     theirs = openspiel_bots.PolicyBot(0, np.random, uniform)
     assert theirs.step(state) == pyspiel.INVALID_ACTION
-    compiled = tree_builder.build_tree(game, observations=True)
-    resolver = bots.ResolvingBot(compiled, 0, ResolvingConfig(SOLVER, iterations=5))
+    tree = tree_builder.build_tree(game, observations=True)
+    resolver = bots.ResolvingBot(tree, 0, ResolvingConfig(SOLVER, iterations=5))
     assert resolver.step_with_policy(state) == ([(0, 1.0)], 0)
 
 
-def test_a_policy_bot_fills_in_what_the_policy_leaves_out():
+def test_policy_bot_adds_missing_actions_with_probability_zero():
     class First(openspiel_policy.Policy):
         def action_probabilities(self, state, player_id=None):
             return {state.legal_actions()[0]: 1.0}
 
-    compiled = games.compiled("kuhn")
-    bot = bots.PolicyBot(1, First(compiled.game, list(PLAYERS)))
-    state = compiled.state_at(compiled.infosets[1].history[0])
+    tree = games.compiled("kuhn")
+    bot = bots.PolicyBot(1, First(tree.game, list(PLAYERS)))
+    state = tree.state_at(tree.infosets[1].history[0])
     assert bot.get_policy(state) == [(0, 1.0), (1, 0.0)]
     assert bot.step(state) == 0
 
 
-# Refusals.
+# Errors.
 
 
 @pytest.mark.parametrize("kind", ["resolving", "oos"])
-def test_a_state_of_another_game_is_refused(kind):
+def test_states_of_another_game_are_rejected(kind):
     bot = make(kind, "kuhn", 0)
-    compiled = games.compiled("leduc7")
-    state = compiled.state_at(compiled.infosets[0].history[0])
+    tree = games.compiled("leduc7")
+    state = tree.state_at(tree.infosets[0].history[0])
     with pytest.raises(ValueError, match="a decision of kuhn_poker.*another game"):
         bot.get_policy(state)
 
@@ -469,7 +469,7 @@ def test_a_state_of_another_game_is_refused(kind):
     ],
     ids=str,
 )
-def test_what_online_outcome_sampling_refuses(change, message):
+def test_oos_config_rejects_invalid_settings(change, message):
     arguments = {**{"solver": SMALL_BATCH, "move_ms": None, "iterations": 2}, **change}
     with pytest.raises(ValueError, match=message):
         bots.OOSConfig(**arguments)

@@ -1,4 +1,4 @@
-"""The honest player: its odds are those of the cards, and all it does follows."""
+"""The honest player: its shares of won showdowns, and the actions that follow."""
 
 import itertools
 import math
@@ -21,9 +21,10 @@ HOLDEM = (
 
 
 def leduc_share(own, public):
-    """Of showdowns against all other cards of six; public None: of all that may come.
+    """Return the share of showdowns that a card wins against all other cards.
 
-    Cards are numbered by pairs of one rank: 0 and 1 are jacks.
+    If `public` is None, all public cards are averaged. Cards are numbered in pairs of
+    one rank: 0 and 1 are jacks.
     """
     rank = [card // 2 for card in range(6)]
     points = []
@@ -42,12 +43,12 @@ def leduc_share(own, public):
         ((5, 0), 0, 5, None),
         ((0, 3, 1), 1, 3, None),
         ((2, 5, 1, 1, 4), 0, 2, 4),
-        # Player 0's card is dealt first, and is not the one that is on the table.
+        # Player 0's card is dealt first, and the public card is another one.
         ((4, 2, 1, 1, 3, 1), 1, 2, 3),
     ],
 )
-def test_shares_are_those_of_the_cards(actions, player, own, public):
-    """1000 rollouts, 4.5 standard errors of at most 0.0159: 3e-5 of false alarms."""
+def test_win_shares_equal_enumeration(actions, player, own, public):
+    """With 1000 rollouts, 4.5 standard errors of at most 0.0159: 3e-5 false alarms."""
     state = after("leduc_poker", *actions)
     assert state.current_player() == player
     found = HonestPolicy(load_game("leduc_poker"), rollouts=1000).win_share(
@@ -57,7 +58,7 @@ def test_shares_are_those_of_the_cards(actions, player, own, public):
 
 
 @pytest.mark.parametrize("player", [0, 1])
-def test_aces_in_hold_em(player):
+def test_win_share_of_aces_in_holdem(player):
     """A pair of aces wins 0.852 of showdowns against any hand (published tables).
 
     300 rollouts: 4.5 standard errors of 0.0205.
@@ -70,8 +71,8 @@ def test_aces_in_hold_em(player):
     assert abs(found - 0.852) < 4.5 * math.sqrt(0.852 * 0.148 / 300)
 
 
-def test_it_does_not_know_the_opponents_cards():
-    """On the river, with the best hand possible or any: others' cards do not count."""
+def test_win_share_does_not_depend_on_the_opponents_cards():
+    """On the river, two hands of the opponent give the same share."""
     shares = set()
     for other in ([4, 9], [10, 14]):
         # Cards are rank * 4 + suit; the opponent, in seat 0, has one pair of cards or
@@ -84,11 +85,11 @@ def test_it_does_not_know_the_opponents_cards():
     assert shares == {1.0}
 
 
-def test_it_calls_checks_or_folds():
+def test_calls_checks_or_folds_by_win_share():
     policy = HonestPolicy(load_game("leduc_poker"), rollouts=50)
     fold, call, bet = range(3)
     good, bad = after("leduc_poker", 5, 0, bet), after("leduc_poker", 5, 0)
-    # A jack before a king's bet; and before any.
+    # A jack faces a king's bet, or no bet.
     assert policy.action_probabilities(good)[fold] == 1
     bad = after("leduc_poker", 0, 5)
     assert policy.action_probabilities(bad) == {call: 1, bet: 0}
@@ -102,8 +103,8 @@ def test_it_calls_checks_or_folds():
         assert kuhn.action_probabilities(after("kuhn_poker", *cards))[0] == 1
 
 
-def test_equal_seeds_answer_alike_and_others_do_not():
-    # A queen wins half: so rollouts decide.
+def test_win_shares_depend_on_the_seed():
+    # A queen wins half of the showdowns, so rollouts differ.
     state, game = after("leduc_poker", 2, 5), load_game("leduc_poker")
     shares = [
         HonestPolicy(game, rollouts=20, seed=seed).win_share(state, 0)
@@ -113,7 +114,7 @@ def test_equal_seeds_answer_alike_and_others_do_not():
     assert len(set(shares)) > 1
 
 
-def test_python_games_and_bots():
+def test_honest_bots_play_python_games():
     game = "python_leduc_poker"
     bots = [
         spiel_cr.load_bot(game, f"honest(rollouts={n})", p) for p, n in ((0, 5), (1, 7))
@@ -125,7 +126,7 @@ def test_python_games_and_bots():
         if player < 0:
             state.apply_action(state.legal_actions()[0])
             continue
-        # It never folds where there is nothing to call, though the rules allow it.
+        # It never folds if there is nothing to call, although the rules allow it.
         (chosen,) = [a for a, p in bots[player].get_policy(state) if p]
         assert state.action_to_string(player, chosen) == "Call"
         state.apply_action(chosen)
@@ -141,11 +142,11 @@ def test_python_games_and_bots():
         ("honest(games=1)", "kuhn_poker", "unknown parameter 'games'"),
     ],
 )
-def test_refusals(text, game, words):
+def test_rejects_invalid_strings(text, game, words):
     with pytest.raises(ValueError, match=words):
         spiel_cr.load_bot(game, text, 0)
 
 
-def test_not_poker_has_its_own_error():
+def test_other_games_raise_not_poker_error():
     with pytest.raises(NotPokerError):
         HonestPolicy(load_game("tic_tac_toe"))

@@ -1,4 +1,4 @@
-"""Opponents: chumps, bots known by their moves, and what strings name."""
+"""Opponents: fixed policies, bots without probabilities, and opponents by name."""
 
 import numpy as np
 import pyspiel
@@ -26,14 +26,14 @@ HOLDEM = (
 
 
 def nash_conv(game, opponent):
-    """By OpenSpiel's exact best response."""
+    """Compute NashConv with OpenSpiel's exact best response."""
     game = pyspiel.load_game(game) if isinstance(game, str) else game
     table = opponent.to_tabular()
     return pyspiel.nash_conv(game, policy_lib.python_policy_to_pyspiel_policy(table))
 
 
 def probabilities(table):
-    """Of a tabular policy, by information state."""
+    """Return the rows of a tabular policy by information state."""
     return {
         key: table.action_probability_array[row]
         for key, row in table.state_lookup.items()
@@ -47,10 +47,10 @@ def assert_same(table, other, tolerance):
         assert np.abs(row - second[key]).max() <= tolerance, key
 
 
-# By hand: against always fold a raise wins the ante, 1, from either seat, and in
-# bundled leduc_poker nobody folds unless there is a bet. Against a player of Kuhn poker
-# who calls (or bets) whatever it holds: bet or call with the high card, +2 where -1 and
-# 1 would be, check and fold the low one: (1 * 2 + 0 + 1 * -1) / 3 = 1/3 from each seat.
+# By hand: against always fold, a raise wins the ante of 1 for either player, because in
+# OpenSpiel's leduc_poker nobody can fold before a bet. Against a player of Kuhn poker
+# that calls (or bets) with every card, a best response bets or calls with the high card
+# and checks or folds the low one: (1 * 2 + 0 + 1 * -1) / 3 = 1/3 for each player.
 @pytest.mark.parametrize(
     ("game", "kind", "expected"),
     [
@@ -61,7 +61,7 @@ def assert_same(table, other, tolerance):
         ("python_leduc_poker", "always_fold", 2),
     ],
 )
-def test_chumps_lose_what_they_must(game, kind, expected):
+def test_nash_conv_of_fixed_policies_by_hand(game, kind, expected):
     loaded = load_game(game)
     found = nash_conv(loaded, FixedPolicy(loaded, kind))
     assert found == pytest.approx(expected, abs=1e-12)
@@ -70,21 +70,21 @@ def test_chumps_lose_what_they_must(game, kind, expected):
 @pytest.mark.parametrize(
     ("game", "path", "expected"),
     [
-        # (always_fold, always_call, always_raise, call_raise) where both can be chosen.
+        # The policies are always_fold, always_call, always_raise and call_raise.
         ("kuhn_poker", (0, 1), ({0: 1}, {0: 1}, {1: 1}, {0: 0.5, 1: 0.5})),
         ("kuhn_poker", (0, 1, 1), ({0: 1}, {1: 1}, {1: 1}, {1: 1})),
         ("kuhn_poker", (0, 1, 0, 1), ({0: 1}, {1: 1}, {1: 1}, {1: 1})),
-        # No bet yet: nothing to fold. Then a raise; then two raises, and no third.
+        # No bet, so no fold; one raise; two raises, so no third one.
         ("leduc_poker", (0, 2), ({1: 1}, {1: 1}, {2: 1}, {1: 0.5, 2: 0.5})),
         ("leduc_poker", (0, 2, 2), ({0: 1}, {1: 1}, {2: 1}, {1: 0.5, 2: 0.5})),
         ("leduc_poker", (0, 2, 2, 2), ({0: 1}, {1: 1}, {1: 1}, {1: 1})),
-        # Here a fold is always legal.
+        # In this game a fold is always legal.
         ("python_leduc_poker", (0, 2), ({0: 1}, {1: 1}, {2: 1}, {1: 0.5, 2: 0.5})),
         (HOLDEM, (0, 2), ({0: 1}, {1: 1}, {2: 1}, {1: 0.5, 2: 0.5})),
         (HOLDEM, (0, 2, 1), ({1: 1}, {1: 1}, {2: 1}, {1: 0.5, 2: 0.5})),
     ],
 )
-def test_what_chumps_do(game, path, expected):
+def test_actions_of_fixed_policies(game, path, expected):
     state = after(game, *path)
     for kind, probabilities in zip(FIXED_POLICIES, expected, strict=True):
         given = FixedPolicy(load_game(game), kind).action_probabilities(state)
@@ -92,7 +92,7 @@ def test_what_chumps_do(game, path, expected):
         assert {a: p for a, p in given.items() if p} == probabilities, kind
 
 
-def test_chumps_need_poker():
+def test_fixed_policies_reject_games_other_than_poker():
     for game in ("liars_dice", "tic_tac_toe", games.BY_NAME["goofspiel4"].string):
         with pytest.raises(ValueError, match="not a game of poker"):
             FixedPolicy(load_game(game), "always_fold")
@@ -100,7 +100,7 @@ def test_chumps_need_poker():
         FixedPolicy(load_game("kuhn_poker"), "maniac")
 
 
-def test_an_algorithm_stopped_early():
+def test_early_cfr_plus_policy_equals_openspiels():
     tree = games.compiled("kuhn")
     given = load_opponent("cfr+(iterations=10)", tree)
     solver = pyspiel.CFRPlusSolver(tree.game)
@@ -110,7 +110,7 @@ def test_an_algorithm_stopped_early():
     assert nash_conv(tree.game, given) == pytest.approx(expected, abs=1e-9)
 
 
-def test_the_exact_algorithm():
+def test_lp_opponent_is_an_equilibrium():
     tree = games.compiled("kuhn")
     given = load_opponent("lp", tree)
     assert nash_conv(tree.game, given) == pytest.approx(0, abs=1e-9)
@@ -141,7 +141,7 @@ def test_parameters_of_algorithms_are_passed_on(text, algorithm, monkeypatch):
     assert asked == [("kuhn_poker()", find(algorithm).config, 4, 5)]
 
 
-def test_a_file(tmp_path):
+def test_loads_an_opponent_from_a_policy_file(tmp_path):
     tree = games.compiled("kuhn")
     solution = solve(tree, "cfr+", 5)
     solution.save(tmp_path / "kuhn.npz")
@@ -149,24 +149,24 @@ def test_a_file(tmp_path):
     assert_same(given, solution.average_policy(), 0)
 
 
-def test_a_bot_is_asked_at_each_information_state():
+def test_bots_are_queried_once_at_each_information_state():
     tree = games.compiled("kuhn")
     given = load_opponent("resolving(iterations=5)", tree)
     asked = given.to_tabular()
     assert_same(asked, resolve(tree, "auto", 5).average_policy(), 1e-12)
-    # Once for each of Kuhn poker's information states, however often they come.
+    # Each information state of Kuhn poker is queried once, however often it occurs.
     assert given.queries == 12
     given.to_tabular()
     assert given.queries == 12
 
 
-def test_uniform():
+def test_uniform_is_openspiels_uniform_policy():
     given = load_opponent("uniform", "kuhn_poker")
     assert type(given) is policy_lib.UniformRandomPolicy
 
 
 class SilentBot(Scripted):
-    """Draws from a policy, and does not tell which."""
+    """A bot that draws actions from a policy and does not provide its probabilities."""
 
     def restart_at(self, state):
         self.at = str(state)
@@ -176,7 +176,7 @@ class SilentBot(Scripted):
         return super().step(state)
 
 
-def test_a_silent_bot_is_estimated():
+def test_policies_of_bots_without_probabilities_are_estimated():
     game = pyspiel.load_game("kuhn_poker")
     truth = policy_lib.TabularPolicy(game)
     truth.action_probability_array[:, 0] = np.linspace(0, 1, 12)
@@ -197,7 +197,7 @@ def test_a_silent_bot_is_estimated():
     assert_same(found, again.to_tabular(), 0)
 
 
-def test_a_bot_that_cheats_at_the_rules():
+def test_bots_with_illegal_actions_are_rejected():
     given = BotPolicy(
         load_game("kuhn_poker"), lambda player, seed: SilentBot(lambda state: 7)
     )
@@ -205,7 +205,7 @@ def test_a_bot_that_cheats_at_the_rules():
         given.action_probabilities(after("kuhn_poker", 0, 1))
 
 
-def test_openspiels_own_bots_can_be_opponents():
+def test_openspiels_bots_can_be_opponents():
     given = BotPolicy(load_game("leduc_poker"), pyspiel.make_uniform_random_bot)
     game = pyspiel.load_game("leduc_poker")
     uniform = policy_lib.UniformRandomPolicy(game)
@@ -215,8 +215,8 @@ def test_openspiels_own_bots_can_be_opponents():
     )
 
 
-def test_chumps_meet_each_other():
-    """Always fold gives up its ante wherever it has to pay; nobody else ever folds."""
+def test_value_of_fixed_policies_against_each_other():
+    """Always fold loses its ante as soon as it has to pay."""
     game = pyspiel.load_game("leduc_poker")
     folds, raises = (FixedPolicy(game, k) for k in ("always_fold", "always_raise"))
     state = game.new_initial_state()
@@ -225,8 +225,8 @@ def test_chumps_meet_each_other():
     )
 
 
-def test_a_bot_that_learns_is_asked_as_in_its_first_match():
-    """At the decisions that lead there and nowhere else, in whatever order."""
+def test_learning_bots_are_queried_as_in_their_first_match():
+    """Before a query, the bot plays only decisions on its path, in any order."""
     tree = build_tree("kuhn_poker")
     estimates = []
     for order in (1, -1):

@@ -1,4 +1,4 @@
-"""Bots and policies that users wrote, named by their modules, and `--import`."""
+"""User-defined bots and policies that are named by module, and `--import`."""
 
 import json
 import os
@@ -66,8 +66,8 @@ GAME = pathlib.Path(__file__).parents[1] / "project" / "my_game.py"
 
 @pytest.fixture(autouse=True)
 def clean(monkeypatch, tmp_path):
-    """Modules and paths are as before; the folder has a module of bots."""
-    # Put back at the end, whatever a test does to it.
+    """Run the test in a folder with a module of bots, and restore modules and paths."""
+    # The variable is restored after the test.
     monkeypatch.setenv(plugins.VARIABLE, "")
     monkeypatch.setattr(sys, "path", list(sys.path))
     monkeypatch.setattr(plugins, "user_modules", set())
@@ -91,18 +91,18 @@ def first_answer(bot, game="kuhn_poker"):
 
 
 @pytest.mark.usefixtures("imported")
-def test_bots_and_policies_of_a_file():
+def test_loads_bots_and_policies_from_a_file():
     first = spiel_cr.load_bot("kuhn_poker", "my_bots:First", 0)
     assert first_answer(first) == {0: 1, 1: 0}
     last = spiel_cr.load_bot("kuhn_poker", "my_bots:Last", 0)
     assert first_answer(last) == {0: 0, 1: 1}
-    # Parameters are numbers where they look like that.
+    # Parameters that look like numbers are parsed as numbers.
     wish = spiel_cr.load_bot("kuhn_poker", "my_bots:Last(wish=0)", 0)
     assert first_answer(wish) == {0: 1, 1: 0}
 
 
 @pytest.mark.usefixtures("imported")
-def test_opponents_of_a_file():
+def test_loads_opponents_from_a_file():
     game = pyspiel.load_game("kuhn_poker")
     policy = load_opponent("my_bots:First", game)
     assert policy.name == "First"
@@ -134,21 +134,21 @@ def test_opponents_of_a_file():
         (":First", "write module:name"),
     ],
 )
-def test_refusals_say_what_to_write(text, message):
+def test_invalid_names_of_user_players_are_rejected(text, message):
     with pytest.raises(ValueError, match=message):
         spiel_cr.load_bot("kuhn_poker", text, 1)
     assert not os.path.exists("made")
 
 
 @pytest.mark.usefixtures("imported")
-def test_a_policy_itself():
+def test_loads_a_policy_object():
     table = UniformRandomPolicy(pyspiel.load_game("kuhn_poker"))
     sys.modules["my_bots"].plain = table
     bot = spiel_cr.load_bot("kuhn_poker", "my_bots:plain", 0)
     assert first_answer(bot) == {0: 0.5, 1: 0.5}
 
 
-def test_import_by_module_or_file_and_again(tmp_path):
+def test_modules_are_imported_by_name_file_or_environment(tmp_path):
     plugins.import_user_modules(["my_bots"])
     assert sys.modules["my_bots"].First
     # The same file under its own name is the same module.
@@ -171,7 +171,7 @@ def test_import_by_module_or_file_and_again(tmp_path):
         ("no_package.module", "No module named 'no_package'; use an importable"),
     ],
 )
-def test_what_cannot_be_imported(tmp_path, name, message):
+def test_failed_imports_are_rejected_with_the_reason(tmp_path, name, message):
     (tmp_path / "json.py").write_text("", encoding="utf-8")
     (tmp_path / "bad.py").write_text("\n1 / 0", encoding="utf-8")
     (tmp_path / "wrong.py").write_text("def", encoding="utf-8")
@@ -182,8 +182,10 @@ def test_what_cannot_be_imported(tmp_path, name, message):
     assert "bad" not in sys.modules
 
 
-def test_mistakes_of_ours_are_not_laid_on_an_import(tmp_path, monkeypatch, capsys):
-    """A module may call us while it is executed, and meet a mistake of ours."""
+def test_internal_errors_during_an_import_are_not_blamed_on_it(
+    tmp_path, monkeypatch, capsys
+):
+    """A module may call spiel_cr while it is imported, and trigger a bug there."""
     names = {"__name__": "spiel_cr.somewhere"}
     exec("def broken(text): return [][0]", names)
     monkeypatch.setattr(spiel_cr, "parse_algorithm", names["broken"], raising=False)
@@ -193,12 +195,12 @@ def test_mistakes_of_ours_are_not_laid_on_an_import(tmp_path, monkeypatch, capsy
         plugins.import_user_modules(["calls.py"])
     with pytest.raises(SystemExit, match="1"):
         run("info", "--import", "calls.py", "--game", "kuhn_poker")
-    said = capsys.readouterr().err
-    assert "calls.py" in said and "a mistake in spiel_cr" in said
+    output = capsys.readouterr().err
+    assert "calls.py" in output and "a mistake in spiel_cr" in output
 
 
-def test_our_own_value_errors_are_not_laid_on_an_import(tmp_path, monkeypatch):
-    """Only what was refused on purpose is about the user's module."""
+def test_internal_value_errors_are_not_blamed_on_an_import(tmp_path, monkeypatch):
+    """Only errors that spiel_cr raises deliberately are attributed to the module."""
     names = {"__name__": "spiel_cr.somewhere", "np": np}
     code = "def mistaken(text): return np.ones(2) + np.ones(3)\n"
     code += "def refuses(text): raise ValueError(f'{text} is unknown')"
@@ -214,7 +216,7 @@ def test_our_own_value_errors_are_not_laid_on_an_import(tmp_path, monkeypatch):
         plugins.import_user_modules(["calls.py"])
 
 
-def test_commands_take_bots_of_a_file(capsys, tmp_path):
+def test_commands_accept_bots_from_a_file(capsys, tmp_path):
     own = ("--import", "my_bots.py", "--game", "kuhn_poker")
     bots = ("--bots", "my_bots:First;uniform", "--matches", "2", "--out", "out")
     found = report(capsys, "tournament", *bots, *own)
@@ -226,18 +228,18 @@ def test_commands_take_bots_of_a_file(capsys, tmp_path):
     )
 
 
-def test_mistakes_in_a_users_file_are_theirs(capsys):
+def test_errors_in_a_users_file_are_attributed_to_it(capsys):
     words = ("--import", "my_bots.py", "--game", "kuhn_poker")
     with pytest.raises(SystemExit, match="2"):
         run("evaluate", *words, "--bot", "my_bots:broken")
-    said = capsys.readouterr().err
-    assert "my_bots.py, line" in said and "which is not part of spiel_cr" in said
-    assert "a mistake in spiel_cr" not in said
+    output = capsys.readouterr().err
+    assert "my_bots.py, line" in output and "which is not part of spiel_cr" in output
+    assert "a mistake in spiel_cr" not in output
 
 
 @pytest.mark.slow
-def test_workers_import_too(tmp_path):
-    """A game and a bot of one's own, in a process, with its workers."""
+def test_workers_import_user_modules(tmp_path):
+    """A user-defined game and bot are used by a subprocess with workers."""
     words = [sys.executable, "-c", "from spiel_cr.eval.cli import entry; entry.main()"]
     words += ["compare", "--import", "my_bots.py", "--import", str(GAME)]
     words += ["--game", "my_game(size=1)", "--algorithms", "my_bots:First;uniform"]
@@ -253,7 +255,7 @@ def test_workers_import_too(tmp_path):
 
 
 @pytest.mark.usefixtures("imported")
-def test_a_policy_that_is_none_is_called_one():
+def test_functions_that_cannot_make_a_policy_are_rejected():
     wanted = (
         "^policy='my_bots:run' has no parameter game, player or seed, so it "
         r"cannot make a player; .* an OpenSpiel policy: "

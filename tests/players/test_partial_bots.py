@@ -1,4 +1,4 @@
-"""Players in games that are never whole: what they share with others, what they see."""
+"""Lookahead players, which expand only a part of the game tree at each decision."""
 
 import dataclasses
 import functools
@@ -41,13 +41,13 @@ def make(name, player, max_histories, *, iterations=20, seed=0, **settings):
 
 
 @functools.cache
-def compiled(name):
+def tree_of(name):
     return tree_builder.build_tree(name, observations=True)
 
 
 def first_states(name, player, most=10_000):
-    """At most so many of the player's infosets, from the first to the last layer."""
-    tree = compiled(name)
+    """Return states of at most `most` infosets, from the first to the last layer."""
+    tree = tree_of(name)
     history = tree.infosets[player].history
     every = -(-len(history) // most)
     return [tree.state_at(h) for h in history[::every]]
@@ -60,17 +60,17 @@ def assert_policy(policy, state):
     assert sum(odds) == pytest.approx(1, abs=1e-9)
 
 
-# How good they are: never more exploitable than the blueprint where trees reach the
-# end of the game.
+# Exploitability: never above the blueprint's if lookahead trees reach the end of the
+# game.
 
 
 @functools.cache
 def blueprint(name, iterations=20):
-    return spiel_cr.solve(compiled(name), "cfr+", iterations)
+    return spiel_cr.solve(tree_of(name), "cfr+", iterations)
 
 
 def nash_conv(name, max_histories, iterations=100):
-    tree, found = compiled(name), []
+    tree, found = tree_of(name), []
     for player in PLAYERS:
         bot = make(
             *(name, player, max_histories),
@@ -81,14 +81,14 @@ def nash_conv(name, max_histories, iterations=100):
     return evaluate.evaluate_strategies(tree, (found[0], found[1])).nash_conv, bot
 
 
-def test_where_all_fits_it_is_better_than_its_blueprint():
+def test_complete_lookahead_trees_improve_on_the_blueprint():
     value, bot = nash_conv("kuhn_poker", 58)
     assert value < blueprint("kuhn_poker").nash_conv() / 3
     assert bot.counts.resolved > 0 and bot.counts.blueprint == 0
 
 
-def test_what_cannot_be_checked_to_the_end_of_the_game_is_not_solved(monkeypatch):
-    """The tree of the start ends before the game, whose rest is walked, or not."""
+def test_subgames_that_cannot_be_checked_to_the_end_are_not_solved(monkeypatch):
+    """The initial tree ends before the game; the rest is enumerated or too large."""
     policy = blueprint("kuhn_poker").average_policy()
     state = first_states("kuhn_poker", 0)[0]
     for walk in (10, 0):
@@ -105,7 +105,7 @@ def test_what_cannot_be_checked_to_the_end_of_the_game_is_not_solved(monkeypatch
         )
 
 
-def test_the_start_has_ten_times_the_iterations(monkeypatch):
+def test_initial_solve_has_ten_times_the_iterations(monkeypatch):
     ran, run = [], Solver.run
 
     def note(self, iterations):
@@ -129,8 +129,8 @@ def test_the_start_has_ten_times_the_iterations(monkeypatch):
         ("python_leduc_poker", 0.5),
     ],
 )
-def test_better_than_its_blueprint(name, share):
-    most = int(share * len(compiled(name).histories))
+def test_improves_on_its_blueprint(name, share):
+    most = int(share * len(tree_of(name).histories))
     value, bot = nash_conv(name, most)
     assert value < 0.9 * blueprint(name).nash_conv()
     assert bot.counts.resolved > bot.counts.incumbent
@@ -140,9 +140,9 @@ def test_better_than_its_blueprint(name, share):
 @pytest.mark.slow
 @pytest.mark.parametrize("transient", [0.0, 0.9])
 def test_never_worse_than_its_blueprint_in_random_games(transient):
-    """In a quarter of the histories.
+    """Lookahead trees have a quarter of the histories of the game.
 
-    Where players are told what they forget nothing is promised; here it is so, too.
+    If players forget some observations this is not guaranteed, but it holds here.
     """
     played = better = 0
     for seed in range(14):
@@ -172,13 +172,13 @@ def test_never_worse_than_its_blueprint_in_random_games(transient):
 
 
 @pytest.mark.slow
-def test_never_worse_than_the_start_of_the_whole_game(monkeypatch):
-    """The start's solution is then the plan everywhere, and nearly an equilibrium.
+def test_never_worse_than_an_initial_solve_of_the_complete_game(monkeypatch):
+    """The initial solution covers every infoset, and is nearly an equilibrium.
 
-    Subgames are solved with fewer iterations, and what is worse is not taken: so most
-    answers may be the plan's.
+    Subgames are solved with fewer iterations, and worse solutions are discarded, so
+    most policies may be those of the incumbent strategy.
     """
-    name, most = "python_leduc_poker", len(compiled("python_leduc_poker").histories)
+    name, most = "python_leduc_poker", len(tree_of("python_leduc_poker").histories)
     value, bot = nash_conv(name, most)
     monkeypatch.setattr(
         lookahead_resolver.LookaheadResolver, "_decide", lambda *_: None
@@ -191,7 +191,7 @@ def test_never_worse_than_the_start_of_the_whole_game(monkeypatch):
     assert bot.counts.blueprint == same.counts.blueprint == 0
 
 
-# With less.
+# Smaller lookahead trees.
 
 
 @pytest.mark.slow
@@ -204,8 +204,8 @@ def test_never_worse_than_the_start_of_the_whole_game(monkeypatch):
         (GOOFSPIEL, 200),
     ],
 )
-def test_a_policy_at_every_infoset(name, player, max_histories):
-    """Whatever way leads there, in any order, with N never exceeded."""
+def test_policies_are_valid_at_every_infoset(name, player, max_histories):
+    """Infosets are queried in any order, and trees stay within `max_histories`."""
     bot = make(name, player, max_histories)
     states = first_states(name, player, most=12)
     for state in states:
@@ -217,8 +217,8 @@ def test_a_policy_at_every_infoset(name, player, max_histories):
 
 
 def mean_return(bot, name, count, seed=0):
-    """Against uniform play."""
-    game = compiled(name).game
+    """Return the mean return against uniform play and its standard error."""
+    game = tree_of(name).game
     other = bots.uniform_bot(game, 1 - bot.player_id())
     pair = [bot, other] if bot.player_id() == 0 else [other, bot]
     rng = np.random.default_rng(seed)
@@ -228,8 +228,8 @@ def mean_return(bot, name, count, seed=0):
 
 
 @pytest.mark.slow
-def test_a_game_that_cannot_be_compiled():
-    """phantom_ttt: legal moves; public states have no room, so by the blueprint."""
+def test_games_that_are_too_large_are_played_by_the_blueprint():
+    """Public states of phantom_ttt are too large for the lookahead tree."""
     bot = make("phantom_ttt", 0, 1000, k=2, rollouts=1)
     game = pyspiel.load_game("phantom_ttt")
     rng = np.random.default_rng(0)
@@ -240,8 +240,8 @@ def test_a_game_that_cannot_be_compiled():
 
 
 @pytest.mark.slow
-def test_in_time_without_a_new_program():
-    """Under a clock all programs are those of the construction."""
+def test_time_limit_is_kept_without_compiling():
+    """With a time limit, all functions are compiled during construction."""
     config = ResolvingConfig(SOLVER, move_ms=400)
     settings = LookaheadConfig(2000, warmup_matches=2, blueprint_iterations=5)
     bot = lookahead_bot.LookaheadResolvingBot(GOOFSPIEL, 0, config, lookahead=settings)
@@ -249,13 +249,13 @@ def test_in_time_without_a_new_program():
     found = bot.statistics
     assert found.moves == 20
     assert found.compilations == 0
-    # Other processes may take the processor away now and then.
+    # Other processes may delay some of the moves.
     assert found.deadline_misses <= 5
     assert bot.counts.blueprint < found.moves
 
 
-def test_under_a_clock_solutions_are_kept_and_cost_no_time_again(monkeypatch):
-    """What one match solved the next one plays, though it has no time for it."""
+def test_timed_bots_reuse_solutions_of_earlier_matches(monkeypatch):
+    """The next match plays a stored solution, although it has no time to solve."""
     config = ResolvingConfig(SOLVER, move_ms=60_000, iterations=20)
     settings = LookaheadConfig(58, warmup_matches=0, blueprint_iterations=5)
     bot = lookahead_bot.LookaheadResolvingBot(
@@ -283,7 +283,7 @@ def test_labels_do_not_grow_from_match_to_match(monkeypatch):
     assert not bot.agent._start.after
 
 
-def test_what_is_too_much_to_keep_is_forgotten_after_the_match(monkeypatch):
+def test_solutions_above_the_limit_are_discarded_after_the_match(monkeypatch):
     monkeypatch.setattr(lookahead_resolver, "_MOST_KEPT", 1)
     bot, state = make("kuhn_poker", 0, 58), first_states("kuhn_poker", 0)[-1]
     found = bot.get_policy(state)
@@ -294,7 +294,7 @@ def test_what_is_too_much_to_keep_is_forgotten_after_the_match(monkeypatch):
 
 
 def test_warming_up_has_more_time_than_a_move(monkeypatch):
-    """So that a player learns what subgames cost that a move has no time for."""
+    """The player measures the cost of subgames that do not fit in a move's time."""
     asked = []
 
     def affordable(self, deadline, known=0):
@@ -315,17 +315,17 @@ def test_warming_up_has_more_time_than_a_move(monkeypatch):
     assert asked and all(seconds < 0.25 for seconds in asked)
 
 
-# What bots may know.
+# Hidden information and reproducibility.
 
 
 @pytest.mark.slow
-def test_only_its_own_information():
-    """Two histories of one infoset, hidden cards scrambled: the same policy.
+def test_bots_do_not_use_hidden_information():
+    """Two histories of an infoset with other hidden cards give the same policy.
 
-    Asked by bots of the same seed, each of one history only.
+    Bots with the same seed are queried at one history each.
     """
     name, max_histories = "python_leduc_poker", 150
-    tree = compiled(name)
+    tree = tree_of(name)
     for player in PLAYERS:
         one = functools.partial(make, name, player, max_histories)
         agree_on_scrambled_cards(tree, one, player, 6, 3)
@@ -340,8 +340,8 @@ def test_the_same_seed_gives_the_same_policies():
     assert one == other
 
 
-def test_restart_forgets_the_match():
-    """Without a clock, a subgame that was solved once is not solved again."""
+def test_restart_resets_the_match_and_keeps_solutions():
+    """Without a time limit, a subgame that was solved once is not solved again."""
     bot = make("kuhn_poker", 0, 58)
     state = first_states("kuhn_poker", 0)[-1]
     found = []
@@ -355,7 +355,7 @@ def test_restart_forgets_the_match():
     assert all(policy == found[0][1] for _, policy in found)
 
 
-def test_labels_are_known_as_long_as_solutions_that_need_them():
+def test_labels_are_kept_as_long_as_the_solutions_that_use_them():
     bot = make("kuhn_poker", 0, 58)
     agent, labels = bot.agent, bot.agent._root.tree.simulator.labels
     bot.get_policy(first_states("kuhn_poker", 0)[-1])
@@ -370,9 +370,9 @@ def test_labels_are_known_as_long_as_solutions_that_need_them():
     assert [len(known) for known in labels] == counts
 
 
-def test_each_public_state_is_looked_for_once(monkeypatch):
-    """Whoever asks a player everywhere does not walk there for each of its infosets."""
-    tree, bot = compiled("kuhn_poker"), make("kuhn_poker", 0, 58)
+def test_each_public_state_is_searched_for_once(monkeypatch):
+    """Queries at all infosets of a public state enumerate its histories only once."""
+    tree, bot = tree_of("kuhn_poker"), make("kuhn_poker", 0, 58)
     walk, walked = LookaheadTree.next_public_state, []
 
     def counted(self, ids, key, **limits):
@@ -385,13 +385,13 @@ def test_each_public_state_is_looked_for_once(monkeypatch):
     for _ in range(2):
         for history in tree.infosets[0].history:
             bot.get_policy(tree.state_at(history))
-    # Its first decision, and the one after a pass and a bet.
+    # The player's first decision, and the one after a pass and a bet.
     assert len(walked) == 2
     assert bot.statistics.solves == 1
 
 
-def test_how_answers_are_counted(monkeypatch):
-    """Solved, of an older lookahead, of the blueprint."""
+def test_counts_distinguish_the_sources_of_policies(monkeypatch):
+    """Policies come from a solve, the incumbent strategy or the blueprint."""
     policy = blueprint("kuhn_poker").average_policy()
     state = first_states("kuhn_poker", 0)[-1]
     bot = make("kuhn_poker", 0, 58, blueprint=policy)
@@ -399,25 +399,25 @@ def test_how_answers_are_counted(monkeypatch):
     start.behaviour = uniform_behaviour(start.decomposition.decisions)
     assert_policy(bot.get_policy(state), state)
     assert dataclasses.astuple(bot.counts)[:3] == (1, 0, 0)
-    # What cannot be solved is answered by the tree from before,
+    # If a subgame is not solved, the previous lookahead tree gives the policy.
     bot = make("kuhn_poker", 0, 58, blueprint=policy)
     monkeypatch.setattr(bot.agent, "_solve", lambda *_: None)
     planned = dict(bot.get_policy(state))
     assert dataclasses.astuple(bot.counts)[:3] == (0, 1, 0)
     assert planned != pytest.approx(policy.action_probabilities(state), abs=1e-6)
-    # which may end before the decision.
+    # If that tree ends before the decision, the blueprint gives the policy.
     bot = make("kuhn_poker", 0, 30, blueprint=policy)
     monkeypatch.setattr(bot.agent, "_solve", lambda *_: None)
     assert dict(bot.get_policy(state)) == policy.action_probabilities(state)
     assert dataclasses.astuple(bot.counts)[:3] == (0, 0, 1)
-    # So does joining a match late, with no time for anything.
+    # A bot that joins a match without time to solve uses the incumbent strategy.
     bot = make("kuhn_poker", 0, 58, blueprint=policy)
     monkeypatch.setattr(bot.agent._layers, "affordable", lambda deadline, known=0: 0)
     assert dict(bot.get_policy(state)) == planned
     assert bot.counts.incumbent == 1
 
 
-# Strings and refusals.
+# Strings and errors.
 
 
 def test_bots_from_strings():
@@ -432,9 +432,9 @@ def test_bots_from_strings():
 
 
 @pytest.mark.slow
-def test_answers_do_not_depend_on_what_was_asked_before():
-    """Nor on another bot: leaf values draw by the seed and the subgame's roots."""
-    tree = compiled("python_leduc_poker")
+def test_policies_do_not_depend_on_earlier_queries():
+    """Random draws of leaf values depend only on the seed and the subgame's roots."""
+    tree = tree_of("python_leduc_poker")
     asked = tree.infosets[1].history[[7, 33, 52]]
 
     def answers(order, seed=0):
@@ -446,18 +446,18 @@ def test_answers_do_not_depend_on_what_was_asked_before():
     assert answers(1) == answers(-1) != answers(1, seed=1)
 
 
-# Games whose batched rules make no information-state strings.
+# Games whose batched rules do not provide information state strings.
 
 POKER = (
     "universal_poker(betting=limit,numPlayers=2,numRounds=2,blind=1 1,firstPlayer=1 1,"
     "numSuits=2,numRanks=2,numHoleCards=1,numBoardCards=0 1,raiseSize=2 4,"
     "maxRaises=1 1)"
 )
-# So small that each decision is beyond the tree of the one before.
+# So small that each decision is below the previous lookahead tree.
 _SMALL = 60
 
 
-def _plays(game, **settings):
+def _query_states(game, **settings):
     bot = make(game, 0, _SMALL, iterations=2, **settings)
     for state in first_states(game, 0, 12):
         bot.restart()
@@ -465,24 +465,26 @@ def _plays(game, **settings):
     return bot
 
 
-def test_strings_that_rules_do_not_make_are_asked_of_states(monkeypatch):
-    monkeypatch.setattr(lookahead_resolver, "_WALK", (1000, 1000))  # all is checked
-    bot = _plays(POKER)
+def test_states_provide_strings_that_batched_rules_lack(monkeypatch):
+    monkeypatch.setattr(
+        lookahead_resolver, "_WALK", (1000, 1000)
+    )  # everything is checked
+    bot = _query_states(POKER)
     assert not hasattr(bot.agent.blueprint.simulator.rules, "information_state_strings")
     assert bot.counts.resolved
 
 
 @pytest.mark.parametrize("kind", ["tabular", "any"])
-def test_blueprints_that_rules_cannot_ask_are_asked_by_states(kind):
+def test_blueprints_without_batched_queries_are_queried_at_states(kind):
     policy = blueprint(POKER, 2).average_policy()
     if kind == "any":
-        policy = UniformRandomPolicy(compiled(POKER).game)
-    bot = _plays(POKER, blueprint=policy)
+        policy = UniformRandomPolicy(tree_of(POKER).game)
+    bot = _query_states(POKER, blueprint=policy)
     assert isinstance(bot.agent.blueprint.simulator.rules, pyspiel.Game)
 
 
-def test_games_of_imperfect_recall_are_refused_in_words_that_fit():
-    """In dark hex on three rows players forget when the other one was refused."""
+def test_imperfect_recall_error_names_applicable_remedies():
+    """In dark hex on three rows, players forget when opponents' moves were rejected."""
     with pytest.raises(ImperfectRecallError) as refused:
         make("dark_hex(board_size=3)", 0, 3000)
     assert "choose other parameters of the game" in str(refused.value)

@@ -1,4 +1,4 @@
-"""Resolving players of signal games: the strategy of `resolve`, move by move."""
+"""Re-solving players of public-tree games, compared with `resolve`."""
 
 import functools
 
@@ -26,7 +26,7 @@ def located(name):
 
 
 def play(game, bots, seed):
-    """A match of bots; the legal moves are checked by OpenSpiel and here."""
+    """Play a match of bots, and check that policies cover exactly the legal actions."""
     rng = np.random.default_rng(seed)
     state = game.new_initial_state()
     for bot in bots:
@@ -47,9 +47,11 @@ def play(game, bots, seed):
     ("name", "iterations"), [("kuhn", 20), pytest.param("leduc", 20, marks=slow)]
 )
 @pytest.mark.parametrize("player", [0, 1])
-def test_the_same_strategy_as_resolve(name, iterations, player):
-    """Asked everywhere, each subgame solved alone; few iterations, so that no tie
-    turns on rounding."""
+def test_bot_policies_equal_those_of_resolve(name, iterations, player):
+    """The bot is queried at every infoset, and solves each subgame separately.
+
+    There are few iterations, so that rounding does not decide ties.
+    """
     tree, game = games.compiled(name), located(name).game
     expected = continual.resolve(game, iterations=iterations).average_policy()
     bot = ResolvingBot(game, player, ResolvingConfig(iterations=iterations))
@@ -66,7 +68,7 @@ def test_the_same_strategy_as_resolve(name, iterations, player):
 
 
 def states_of(tree, player):
-    """A state of each of a player's infosets."""
+    """Return one state of each infoset of a player."""
     found = {}
 
     def walk(state):
@@ -81,7 +83,7 @@ def states_of(tree, player):
     return found.values()
 
 
-def test_a_match_depends_on_its_seed_alone():
+def test_matches_depend_on_the_seed_only():
     game = located("kuhn").game
     histories = []
     for _ in range(2):
@@ -95,15 +97,15 @@ def test_a_match_depends_on_its_seed_alone():
 
 
 @slow
-def test_it_plays_within_its_time():
-    """A game of public cards: legal moves, and no program is compiled in a match.
+def test_bots_keep_their_time_limit_without_compiling():
+    """The game has public cards, and no function is compiled during a match.
 
-    What a move's solve has to do besides iterating takes a tenth of a second.
+    The overhead of a move's solve takes a tenth of a second.
     """
     game = pyspiel.load_game(RHODE_ISLAND)
-    signals = loading.public_tree_game(game)
+    form = loading.public_tree_game(game)
     config = ResolvingConfig(move_ms=1000, iterations=30)
-    bots = [ResolvingBot(signals, p, config) for p in (0, 1)]
+    bots = [ResolvingBot(form, p, config) for p in (0, 1)]
     for match in range(10):
         assert play(game, bots, match).is_terminal()
     for bot in bots:
@@ -112,8 +114,8 @@ def test_it_plays_within_its_time():
         assert (found.compilations, found.deadline_misses) == (0, 0)
 
 
-def test_a_bot_of_a_string_takes_the_form_of_signals():
-    """The whole game has millions of histories, so it is prepared, not played."""
+def test_large_games_are_prepared_in_public_tree_form():
+    """The game has millions of histories, so it is prepared and not played."""
     text = "python_rhode_island_holdem(num_ranks=6,num_suits=3)"
     prepared = player_specs.prepare(text, ["resolving(iterations=2)", "uniform"])
     assert isinstance(prepared, PublicTreeGame)
@@ -128,7 +130,7 @@ def test_a_bot_of_a_string_takes_the_form_of_signals():
     ["python_rhode_island_holdem(num_ranks=6,num_suits=3)", "python_leduc_poker"],
     ids=["public-tree", "tree"],
 )
-def test_both_forms_are_held_to_the_limit(text):
+def test_both_forms_respect_the_memory_limit(text):
     with pytest.raises(ValueError, match="needs the game tree: .* the limit"):
         player_specs.prepare(text, ["resolving(iterations=2)"], memory_limit=1)
 
@@ -143,13 +145,13 @@ def test_both_forms_are_held_to_the_limit(text):
     ],
     ids=str,
 )
-def test_settings_of_compiled_games_are_refused(setting):
+def test_settings_that_need_a_game_tree_are_rejected(setting):
     [name] = setting
     with pytest.raises(ValueError, match=f"{name}="):
         ResolvingBot(located("kuhn").game, 0, ResolvingConfig(iterations=2, **setting))
 
 
-def test_states_of_another_game_are_refused():
+def test_states_of_another_game_are_rejected():
     bot = ResolvingBot(located("kuhn").game, 0, ResolvingConfig(iterations=2))
     assert isinstance(bot.resolver.subgames, PublicSubgames)
     state = pyspiel.load_game("leduc_poker").new_initial_state()

@@ -1,4 +1,4 @@
-"""Players that search by update equivalence: beliefs, steps, clocks and errors."""
+"""Players that search by update equivalence: beliefs, steps, time limits, errors."""
 
 import functools
 import math
@@ -35,7 +35,7 @@ DICE = "liars_dice(numdice=1,dice_sides=3)"
 
 
 @functools.cache
-def compiled(name):
+def tree_of(name):
     return spiel_cr.build_tree(name, observations=True)
 
 
@@ -48,7 +48,7 @@ def state_at(tree, history):
 
 
 def first_takes_least(state):
-    """Whether player 0 took its least action wherever it acted."""
+    """Return whether player 0 always chose its lowest action."""
     return all(
         action == min(before.legal_actions())
         for before, action in moves_along(state.get_game(), state.history())
@@ -58,7 +58,7 @@ def first_takes_least(state):
 
 @functools.cache
 def phantom_rules():
-    """A board whose strings tell of turns, and worlds do not; a strategy in it."""
+    """Return a phantom game whose strings reveal turns, unlike worlds, and a policy."""
     worlds, random = phantom_game(HEX), np.random.default_rng(3)
     behaviours = []
     for side in worlds.sides:
@@ -68,16 +68,16 @@ def phantom_rules():
     return worlds, FormPolicy(worlds, behaviours)
 
 
-def decisions(state, told=((), ()), odds=1.0, policy=None, own=0):
-    """Every decision: the state, what was told to whom, reach of all but `own`."""
+def decisions(state, observed=((), ()), odds=1.0, policy=None, own=0):
+    """Yield each decision, the players' observations, and the reach without `own`."""
     if state.is_terminal():
         return
     player = state.current_player()
-    yield state, told, odds
+    yield state, observed, odds
     for action, p in policy.action_probabilities(state, player).items():
         child = state.child(action)
-        after = list(told)
-        after[player] = (*told[player], action, child.current_player() == player)
+        after = list(observed)
+        after[player] = (*observed[player], action, child.current_player() == player)
         reach = odds if player == own else odds * p
         yield from decisions(child, tuple(after), reach, policy, own)
 
@@ -91,22 +91,22 @@ def successes(worlds, world):
 
 
 @pytest.mark.parametrize("player", [0, 1])
-def test_the_belief_in_hidden_turns_is_that_of_enumeration(player):
+def test_beliefs_with_hidden_turns_equal_enumeration(player):
     worlds, policy = phantom_rules()
     rules = worlds.world_rules
     expected = defaultdict(lambda: defaultdict(float))
     states = {}
     root = worlds.game.new_initial_state()
-    for state, told, odds in decisions(root, policy=policy, own=player):
+    for state, observed, odds in decisions(root, policy=policy, own=player):
         if state.current_player() == player:
-            # Which attempts succeeded: the turn was over, whoever is told of that.
+            # A move succeeded if the turn ended, whether or not players observe that.
             path, before = [], root.clone()
             for action in state.history():
                 mover = before.current_player()
                 before.apply_action(action)
                 path += [action] * (before.current_player() != mover)
-            expected[told[player]][tuple(path)] += odds
-            states[told[player]] = state
+            expected[observed[player]][tuple(path)] += odds
+            states[observed[player]] = state
     settings = {"most": 10**6, "seed": 0}
     belief = ArrayBelief(worlds.game, rules, player, policy, **settings)
     many = 0
@@ -124,8 +124,8 @@ def test_the_belief_in_hidden_turns_is_that_of_enumeration(player):
     assert many > 3
 
 
-def test_a_belief_that_is_drawn_is_near_the_whole_one():
-    tree = compiled(GOOFSPIEL)
+def test_sampled_beliefs_approximate_complete_ones():
+    tree = tree_of(GOOFSPIEL)
     policy = blueprint_of(tree)
     rules = rules_for(tree.game, policy)
     own = tree.histories.player == 1
@@ -147,14 +147,14 @@ def test_a_belief_that_is_drawn_is_near_the_whole_one():
             # Four standard errors of 100 means of numbers in [0, 1], and the bias of
             # weights that are normalised.
             assert mean[row.tobytes()] == pytest.approx(weight, abs=0.15)
-        # What a player was told has its probability in the mean, whatever was drawn.
+        # The estimated probability of the observations is unbiased.
         assert abs(np.mean(reach) - 1) < 5 * np.std(reach) / np.sqrt(runs) + 1e-9
         sizes.append(len(exact.states))
     assert max(sizes) > 8
 
 
-def test_where_the_opponent_cannot_have_led_there_are_no_histories():
-    tree = compiled(GOOFSPIEL)
+def test_beliefs_are_empty_at_states_the_opponent_cannot_reach():
+    tree = tree_of(GOOFSPIEL)
     first = [np.ones(i.decisions.num_sequences) for i in tree.infosets]
     for player, infosets in enumerate(tree.infosets):
         first[player][1:] = 0
@@ -168,15 +168,15 @@ def test_where_the_opponent_cannot_have_led_there_are_no_histories():
         fits = first_takes_least(state)
         found = belief.at(state)
         led += fits
-        # It plays one way: what it leads to it leads to surely.
+        # The opponent is deterministic, so it reaches states with probability 0 or 1.
         assert (len(found.states) > 0) == fits
         assert found.log_reach == (0 if fits else -math.inf)
     assert 3 < led < len(tree.infosets[1]) / 2
 
 
 @pytest.mark.parametrize("rules", [rules_for, lambda game, policy: None])
-def test_where_the_opponents_blueprint_never_leads_it_plays_its_own(monkeypatch, rules):
-    tree = compiled(GOOFSPIEL)
+def test_plays_its_blueprint_at_states_the_opponent_cannot_reach(monkeypatch, rules):
+    tree = tree_of(GOOFSPIEL)
     made = blueprint_of(tree)
     never = random_behaviours(tree, 1)
     decisions = tree.infosets[0].decisions
@@ -207,8 +207,8 @@ def test_where_the_opponents_blueprint_never_leads_it_plays_its_own(monkeypatch,
         (GOOFSPIEL, 2000, True),
     ],
 )
-def test_with_many_simulations_the_step_is_the_exact_one(name, simulations, zeros):
-    tree = compiled(name)
+def test_step_approaches_the_exact_one_with_many_simulations(name, simulations, zeros):
+    tree = tree_of(name)
     behaviours = random_behaviours(tree, 1, zeros=zeros)
     policy = tabular_policy(tree, behaviours)
     exact = tabular_policy(tree, search_everywhere(tree, behaviours, eta=2.0))
@@ -228,24 +228,24 @@ def test_with_many_simulations_the_step_is_the_exact_one(name, simulations, zero
     assert np.mean(far) < 0.3 * np.mean(moved)
 
 
-def test_hidden_boards_are_searched_by_their_worlds():
+def test_phantom_games_are_searched_by_their_worlds():
     worlds, policy = phantom_rules()
     exact = FormPolicy(worlds, search_everywhere(worlds, policy.behaviour))
     bots = [SearchBot(HEX, p, SearchBotConfig(policy, 3000), seed=0) for p in (0, 1)]
-    root, far, met = worlds.game.new_initial_state(), [], set()
-    for state, told, _ in decisions(root, policy=policy):
+    root, far, visited = worlds.game.new_initial_state(), [], set()
+    for state, observed, _ in decisions(root, policy=policy):
         player = state.current_player()
-        if told[player] in met or len(told[player]) > 4:
+        if observed[player] in visited or len(observed[player]) > 4:
             continue
-        met.add(told[player])
+        visited.add(observed[player])
         wanted = exact.action_probabilities(state)
         got = bots[player].get_policy(state)
         far += [abs(p - wanted[action]) for action, p in got]
     assert np.mean(far) < 0.02 and len(far) > 50
 
 
-def test_search_everywhere_makes_a_poor_blueprint_better():
-    tree = compiled(GOOFSPIEL)
+def test_search_at_every_infoset_improves_a_poor_blueprint():
+    tree = tree_of(GOOFSPIEL)
     policy = UniformRandomPolicy(tree.game)
     made = tabular_policy(tree, random_behaviours(tree, 0))
     for player, infosets in enumerate(tree.infosets):
@@ -280,15 +280,15 @@ def test_a_step_shrinks_with_its_noise():
     signal = blueprint @ values**2
     mean = np.mean([left(values, 1.0, 1000) for _ in range(400)])
     assert mean == pytest.approx(signal / (signal + spread / 1000), abs=0.01)
-    # Of few simulations less is left: the means of ratios, and the noise, unsure.
+    # With few simulations less of the step remains, because its noise is uncertain.
     mean = np.mean([left(values, 1.0, 50) for _ in range(400)])
     assert 0.3 < mean < signal / (signal + spread / 50)
-    # Of pure noise, four fifths of the step are gone, in the mean.
+    # With pure noise, four fifths of the step are removed on average.
     assert np.mean([left(0 * values, 1.0, 50) for _ in range(400)]) < 0.25
 
 
-def test_with_two_simulations_it_plays_its_blueprint():
-    tree = compiled(DICE)
+def test_plays_its_blueprint_with_two_simulations():
+    tree = tree_of(DICE)
     policy = blueprint_of(tree)
     bot = SearchBot(tree, 0, SearchBotConfig(policy, 2, eta=10.0))
     for history in tree.infosets[0].history[:5]:
@@ -299,8 +299,8 @@ def test_with_two_simulations_it_plays_its_blueprint():
     assert bot.statistics.iterations == 10
 
 
-def test_the_same_seed_plays_the_same_in_any_order():
-    tree = compiled(GOOFSPIEL)
+def test_policies_depend_on_the_seed_and_not_on_query_order():
+    tree = tree_of(GOOFSPIEL)
     policy = blueprint_of(tree)
     states = [state_at(tree, h) for h in tree.infosets[0].history[:12]]
 
@@ -320,8 +320,8 @@ def test_the_same_seed_plays_the_same_in_any_order():
 
 
 @pytest.mark.parametrize("name", ["kuhn_poker", GOOFSPIEL])
-def test_it_does_not_see_what_its_player_does_not(name):
-    tree = compiled(name)
+def test_search_does_not_use_hidden_information(name):
+    tree = tree_of(name)
     policy = blueprint_of(tree)
     for player in (0, 1):
         agree_on_scrambled_cards(
@@ -331,8 +331,8 @@ def test_it_does_not_see_what_its_player_does_not(name):
         )
 
 
-class Now:
-    """A clock that stands still unless something takes time."""
+class FakeClock:
+    """A clock that advances only when a test changes its time."""
 
     def __init__(self):
         self.seconds = 0.0
@@ -342,8 +342,8 @@ class Now:
 
 
 @pytest.mark.parametrize(("move_ms", "each"), [(5, 5e-5), (50, 5e-5), (50, 3e-3)])
-def test_a_clock_is_kept(monkeypatch, move_ms, each):
-    now, play = Now(), Rollouts.play
+def test_time_limits_are_kept(monkeypatch, move_ms, each):
+    now, play = FakeClock(), Rollouts.play
 
     def take_time(self, game, histories, player, group, deadline=None):
         now.seconds += 2e-4 + each * (group[-1] + 1)
@@ -353,12 +353,12 @@ def test_a_clock_is_kept(monkeypatch, move_ms, each):
     monkeypatch.setattr(rollout_values, "time", now)
     monkeypatch.setattr(search_bot, "time", now)
     monkeypatch.setattr(clock, "time", now)
-    tree = compiled(GOOFSPIEL)
+    tree = tree_of(GOOFSPIEL)
     bot = SearchBot(tree, 0, SearchBotConfig(blueprint_of(tree), move_ms=move_ms))
     for history in tree.infosets[0].history[:3]:
-        begun = now.seconds
+        start = now.seconds
         bot.get_policy(state_at(tree, history))
-        assert 0.5 * move_ms < 1000 * (now.seconds - begun) < move_ms
+        assert 0.5 * move_ms < 1000 * (now.seconds - start) < move_ms
     assert (bot.statistics.moves, bot.statistics.deadline_misses) == (3, 0)
 
 
@@ -370,8 +370,11 @@ def test_a_clock_is_kept(monkeypatch, move_ms, each):
     ],
 )
 def test_rollouts_stop_in_time(monkeypatch, arrays, each):
-    """Between two histories, on arrays two moves; a step needs all actions of one."""
-    now = Now()
+    """Rollouts stop between histories, or between moves on arrays of states.
+
+    A step needs values of all actions of a history.
+    """
+    now = FakeClock()
 
     class Slow(UniformRandomPolicy):
         def action_probabilities(self, state, player_id=None):
@@ -388,23 +391,23 @@ def test_rollouts_stop_in_time(monkeypatch, arrays, each):
     monkeypatch.setattr(rollout_values, "time", now)
     monkeypatch.setattr(search_bot, "time", now)
     monkeypatch.setattr(clock, "time", now)
-    tree = compiled(GOOFSPIEL)
+    tree = tree_of(GOOFSPIEL)
     bot = SearchBot(tree, 0, SearchBotConfig(Slow(tree.game), move_ms=50))
     assert (bot._source is not None) == arrays
     quick = each < 5e-3
     histories = [*tree.infosets[0].history[:3]] * (1 if quick else 7)
     for history in histories:
-        begun = now.seconds
+        start = now.seconds
         bot.get_policy(state_at(tree, history))
-        assert 1000 * (now.seconds - begun) < 50
+        assert 1000 * (now.seconds - start) < 50
         assert (bot.step_scale > 0) == quick
     assert (bot.statistics.moves, bot.statistics.deadline_misses) == (len(histories), 0)
     assert (bot.statistics.iterations > 0) == quick
 
 
-def test_one_long_rollout_does_not_end_the_search(monkeypatch):
-    """A machine that was busy for a moment, when states are played."""
-    now, slow = Now(), {"seconds": 1e-4}
+def test_search_resumes_after_one_slow_rollout(monkeypatch):
+    """One query is slow, as on a busy machine, and later queries search again."""
+    now, slow = FakeClock(), {"seconds": 1e-4}
 
     class Slow(UniformRandomPolicy):
         def action_probabilities(self, state, player_id=None):
@@ -413,7 +416,7 @@ def test_one_long_rollout_does_not_end_the_search(monkeypatch):
 
     for module in (rollout_values, search_bot, clock):
         monkeypatch.setattr(module, "time", now)
-    tree = compiled(GOOFSPIEL)
+    tree = tree_of(GOOFSPIEL)
     bot = SearchBot(tree, 0, SearchBotConfig(Slow(tree.game), move_ms=50))
     state = state_at(tree, tree.infosets[0].history[0])
     for number, seconds in enumerate((1e-4, 1e-4, 0.2, 1e-4, 1e-4)):
@@ -423,12 +426,12 @@ def test_one_long_rollout_does_not_end_the_search(monkeypatch):
         assert (bot.statistics.iterations > before) == (number != 2)
 
 
-def test_no_program_of_a_network_is_compiled_under_a_clock(tmp_path, monkeypatch):
+def test_networks_are_not_compiled_during_timed_moves(tmp_path, monkeypatch):
     monkeypatch.setattr(search_bot, "_AT_ONCE", 1 << 9)
     path = str(tmp_path / "network.npz")
     stepped = spiel_cr.GameOptions("simulator")
     spiel_cr.solve(DICE, "mmd(hidden=4,episodes=16)", 1, options=stepped).save(path)
-    tree, compiled_later = compiled(DICE), []
+    tree, compiled_later = tree_of(DICE), []
     bot = SearchBot(tree, 0, SearchBotConfig(path, move_ms=100))
 
     def note(event, seconds, **_):
@@ -444,7 +447,7 @@ def test_no_program_of_a_network_is_compiled_under_a_clock(tmp_path, monkeypatch
     assert bot.statistics.iterations > 0 and not compiled_later
 
 
-def test_budgets_from_strings_and_blueprints_of_its_own(tmp_path):
+def test_search_bots_from_strings(tmp_path):
     path = tmp_path / "dice.npz"
     spiel_cr.solve(DICE, "cfr+", 5).save(path)
     for text in (
@@ -472,12 +475,12 @@ def test_budgets_from_strings_and_blueprints_of_its_own(tmp_path):
         ("search(blueprint=nowhere.npz)", "nowhere.npz"),
     ],
 )
-def test_bad_strings_are_refused(text, message):
+def test_rejects_invalid_strings(text, message):
     with pytest.raises((ValueError, OSError), match=message):
         load_bot("kuhn_poker", text, 0)
 
 
-def test_what_it_cannot_play_is_refused():
+def test_rejects_invalid_settings_games_and_states():
     with pytest.raises(
         ValueError, match="needs a budget; set simulations, move_ms, or"
     ):

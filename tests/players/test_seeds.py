@@ -1,4 +1,4 @@
-"""Whoever keeps a seed takes the same ones."""
+"""All functions with a seed accept the same values."""
 
 import pytest
 
@@ -30,7 +30,7 @@ def sample(seed):
 
 @pytest.mark.parametrize("seed", [99999999999999999999, -1, 1.5, "1", None, True])
 @pytest.mark.parametrize(
-    "take",
+    "function",
     [
         *(search, sample),
         lambda seed: bots.uniform_bot(KUHN, 0, seed=seed),
@@ -46,8 +46,8 @@ def sample(seed):
         ),
         lambda seed: spiel_cr.solve(KUHN, "os-mccfr", 1, seed=seed),
     ],
-    ids=["search", "sample", "bot", "resolver", "partial resolver", "solve"],
+    ids=["search", "sample", "bot", "resolver", "lookahead resolver", "solve"],
 )
-def test_bad_seeds_are_refused(take, seed):
+def test_invalid_seeds_are_rejected(function, seed):
     with pytest.raises(ValueError, match="seed=.*must be a whole number from 0 to 2"):
-        take(seed)
+        function(seed)

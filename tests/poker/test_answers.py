@@ -1,4 +1,4 @@
-"""What hands are worth, against values of states that OpenSpiel's rules play out."""
+"""Values of hands at nodes, compared with playouts of OpenSpiel's states."""
 
 import numpy as np
 import pytest
@@ -19,7 +19,7 @@ def random_policy(board: str) -> FormPolicy:
 
 
 def expected(policy: FormPolicy, words: list[str], player: int) -> dict:
-    """By hand of a player: chance of getting there, sums of utility and of showdowns.
+    """Return reach, and sums of utility and of showdowns, by hand of a player.
 
     Every deal is played out, state by state.
     """
@@ -35,7 +35,7 @@ def expected(policy: FormPolicy, words: list[str], player: int) -> dict:
         return sum(chance * value(state.child(a)) for a, chance in chances if chance)
 
     def showdown(state) -> float:
-        """What checks win, per chip; ties half."""
+        """Return the share of showdowns that is won after checks; ties count half."""
         while not state.is_terminal() and not state.is_chance_node():
             state = state.child(1)
         if state.is_terminal():
@@ -76,7 +76,7 @@ def expected(policy: FormPolicy, words: list[str], player: int) -> dict:
         ),
     ],
 )
-def test_hands_by_playing_out(board, node):
+def test_ev_and_equity_equal_playouts(board, node):
     policy = random_policy(board)
     found = poker.answers(policy, node)
     sums = expected(policy, node.split(), found.player)
@@ -89,7 +89,7 @@ def test_hands_by_playing_out(board, node):
     assert found.path == tuple(node.split())
 
 
-def test_ranges_and_rows():
+def test_rows_have_weights_combos_and_probabilities():
     policy = random_policy("5c9dJs2h3c")
     root = poker.answers(policy)
     rows = {row["hand"]: row for row in root.rows()}
@@ -107,7 +107,7 @@ def test_ranges_and_rows():
     assert root.mean(root.ev) == pytest.approx(whole, abs=1e-9)
 
 
-def test_where_nobody_gets():
+def test_unreached_node_has_no_ev_or_equity():
     policy = random_policy("5c9dJs2h3c")
     bet = poker.answers(policy).actions.index("bet-10")
     behaviour = policy.behaviour[0].copy()
@@ -120,7 +120,7 @@ def test_where_nobody_gets():
     assert row["ev"] is None and row["equity"] is None and row["weight"] > 0
 
 
-def test_combos_count_suits_that_are_alike():
+def test_combos_count_equivalent_suits():
     game = poker.spot("5c9cJc2c3c", 20, 30, ranges=("AA", "random"), bets="pot")
     public_tree = public_tree_game(game)
     uniform = [uniform_behaviour(own) for own in public_tree.sequence_form.decisions]
@@ -128,7 +128,7 @@ def test_combos_count_suits_that_are_alike():
     assert sorted(found.combos) == [3, 3] and len(found.names) == 2
 
 
-def test_means_over_cards_have_the_names_of_the_first_street():
+def test_means_over_cards_use_hands_of_the_first_street():
     policy = random_policy("5c9cJc2c")
     first, later = poker.answers(policy), poker.answers(policy, "check check")
     assert (first.player, later.player) == (0, 0) and len(later.names) > 2
@@ -141,7 +141,7 @@ def test_means_over_cards_have_the_names_of_the_first_street():
     )
 
 
-def test_other_games_have_no_hands():
+def test_rejects_games_without_hands_of_cards():
     policy = FormPolicy(kuhn(), [np.array([1] + [0.5] * 12)] * 2)
     with pytest.raises(ValueError, match="its private states are not hands of cards"):
         poker.answers(policy)

@@ -1,4 +1,4 @@
-"""Spots with rake, against slow best responses on OpenSpiel's states."""
+"""Spots with rake, compared with slow best responses on OpenSpiel's states."""
 
 import collections
 import dataclasses
@@ -31,10 +31,10 @@ def rake_of(text: str, pot: float) -> float:
 
 
 class SlowGame:
-    """A river walked state by state, with payoffs by the rules of rake."""
+    """A river that is enumerated state by state, with payoffs after rake."""
 
     def __init__(self, board, pot, stack, ranges, bets, rake):
-        # The walk is in the game without rake; names of actions give the chips.
+        # The game without rake is enumerated; names of actions give the chips.
         self.game = poker.spot(board, pot, stack, ranges=ranges, bets=bets)
         self.pot, self.rake = pot, rake
         self.ends = []
@@ -44,7 +44,7 @@ class SlowGame:
         self._walk(policy, self.game.new_initial_state(), 1.0, ((), ()), (0, 0))
 
     def _walk(self, policy, state, chance, paths, chips):
-        """`paths`: for each player, its infosets and actions so far."""
+        """Visit a state; `paths` has the infosets and actions of each player so far."""
         if state.is_terminal():
             self.ends.append((chance, paths, self._payoffs(state, chips)))
             return
@@ -102,7 +102,7 @@ class SlowGame:
 
 
 @pytest.mark.parametrize("setting", RIVERS)
-def test_values_and_gains_by_slow_best_responses(setting):
+def test_values_and_regrets_equal_slow_best_responses(setting):
     board, pot, stack, ranges, bets, rake = setting
     game = poker.spot(board, pot, stack, ranges=ranges, bets=bets, rake=rake)
     result = spiel_cr.solve(game, "dcfr", 20, options=FORM)
@@ -128,7 +128,7 @@ def test_general_sum_games_need_a_declared_rake():
 
 
 @pytest.mark.parametrize("rake", ["0%", "0%,3", "5%,0"])
-def test_a_rake_of_nothing_is_none(rake):
+def test_zero_rake_keeps_the_game_zero_sum(rake):
     game = poker.spot("5c9dJs2h3c", 100, 100, ranges="AA;KK", bets="pot", rake=rake)
     assert game.get_type().utility == pyspiel.GameType.Utility.ZERO_SUM
     assert spiel_cr.solve(game, "lp").nash_conv() < 1e-9
@@ -152,7 +152,7 @@ def test_states_pay_the_rake():
     assert called.returns() == [150 - 8, -150]  # The cap.
 
 
-def test_regret_falls_and_the_spot_is_saved(tmp_path):
+def test_raked_spot_is_solved_and_saved(tmp_path):
     game = poker.spot("2s2c7d7h3s", 100, 100, ranges="AA,65s;KK", bets="pot", rake="5%")
     result = spiel_cr.solve(game, "cfr+", spiel_cr.Goal(2000, until=0.5), options=FORM)
     assert result.stop_reason == "nash_conv" and 0 <= result.nash_conv() <= 0.5
@@ -182,7 +182,7 @@ def test_regret_falls_and_the_spot_is_saved(tmp_path):
         (lambda g: spiel_cr.exploit(g, "uniform", seconds=1), _REMEDY),
     ],
 )
-def test_what_needs_zero_sum_games(call, said):
+def test_rake_is_rejected_by_functions_for_zero_sum_games(call, said):
     game = poker.spot("5c9dJs2h3c", 20, 20, ranges="AA;KK", bets="pot", rake="5%,3")
     with pytest.raises(ValueError) as refusal:
         call(game)
@@ -190,6 +190,6 @@ def test_what_needs_zero_sum_games(call, said):
 
 
 @pytest.mark.parametrize("rake", ["5", "101%", "five%", "5%,x", "5%,3,1"])
-def test_rakes_that_cannot_be_read(rake):
+def test_rejects_invalid_rakes(rake):
     with pytest.raises(ValueError, match="not a percentage and a cap in chips"):
         poker.spot("5c9dJs2h3c", 20, 20, rake=rake)

@@ -1,4 +1,4 @@
-"""Runout reports and ranges at nodes, against states that are played out."""
+"""Runout reports and ranges at nodes, compared with playouts of states."""
 
 import collections
 
@@ -13,11 +13,11 @@ BETS = "none; river pot; cap 1"
 
 
 def by_card(policy: FormPolicy, node: list[str], place: int) -> dict[str, np.ndarray]:
-    """For each card: chance of the node, utility, showdowns and actions times it."""
+    """Return, by card, the reach times (1, utility, equity, actions) at a node."""
     sums: dict[str, np.ndarray] = collections.defaultdict(lambda: np.zeros(5))
 
     def outcome(state, checks: bool) -> float:
-        """Player 0's utility, or its share of a showdown after checks."""
+        """Return player 0's utility, or its share of a showdown after checks."""
         if state.is_terminal():
             utility = state.player_return(0)
             return (1 + np.sign(utility)) / 2 if checks else utility
@@ -52,7 +52,7 @@ def by_card(policy: FormPolicy, node: list[str], place: int) -> dict[str, np.nda
 @pytest.mark.parametrize(
     ("board", "ranges", "node", "street", "cards"),
     [
-        # Hearts and diamonds are alike.
+        # Hearts and diamonds are equivalent.
         ("5c9cJc2c", "AhAd:0.5,QhQd;KhKd:0.25,7h7d", "check check", "river", 48),
         pytest.param(
             *("5h9hJs", "AdAc:0.5;KdKc", "check check check check", "river", 45),
@@ -64,7 +64,7 @@ def by_card(policy: FormPolicy, node: list[str], place: int) -> dict[str, np.nda
         ),
     ],
 )
-def test_report_by_playing_out(board, ranges, node, street, cards):
+def test_runout_report_equals_playouts(board, ranges, node, street, cards):
     policy = random_spot_policy(board, BETS, ranges)
     hands = poker.answers(policy, node)
     report = poker.runout_report(policy, hands, street)
@@ -80,7 +80,7 @@ def test_report_by_playing_out(board, ranges, node, street, cards):
         assert actions == pytest.approx(np.array(played) / chance, abs=1e-9)
 
 
-def test_hands_and_ranges_on_a_board():
+def test_answers_and_ranges_on_a_given_board():
     policy = random_spot_policy("5c9cJc2c", BETS, "AA:0.5,KhQh;AK:0.25")
     board, node = "5c9cJc2cAd", "check check"
     hands = poker.answers(policy, node, board=board)
@@ -117,7 +117,7 @@ def test_hands_and_ranges_on_a_board():
         (lambda p: poker.ranges(p, notation="flopzilla"), "notation='flopzilla'"),
     ],
 )
-def test_refusals(call, said):
+def test_rejects_invalid_boards_reports_and_notations(call, said):
     policy = random_spot_policy("5c9cJc2c", BETS, "AA;KK")
     with pytest.raises(ValueError) as refusal:
         call(policy)

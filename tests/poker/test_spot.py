@@ -1,4 +1,4 @@
-"""A spot is the game that OpenSpiel has, where it can say it, and else what it says."""
+"""Spots, compared with equal games of OpenSpiel and with their declarations."""
 
 import dataclasses
 
@@ -32,7 +32,7 @@ def of_openspiel(board: str, pot: int, more: str) -> pyspiel.Game:
 
 
 def check_same(ours: PublicTreeGame, theirs: PublicTreeGame) -> None:
-    """The same bets, signals, kernels and payoffs; actions may have other numbers."""
+    """Check that two games are equal, except for the numbers of actions."""
     action = theirs.betting.action
     betting = dataclasses.replace(ours.betting, action=action)
     renamed = dataclasses.replace(ours, betting=betting)
@@ -43,7 +43,7 @@ def check_iterates(
     ours: PublicTreeGame, theirs: PublicTreeGame, iterations: int
 ) -> None:
     averages = []
-    for game in (ours, theirs):  # one after the other: turns take gigabytes
+    for game in (ours, theirs):  # In sequence, because turns use gigabytes.
         solver = solver_of(game.sequence_form, "dcfr")
         solver.run(iterations)
         averages.append([solver.average(player) for player in range(2)])
@@ -64,7 +64,7 @@ def random_spots(cards: int, count: int, seed: int) -> list[tuple[str, int, int]
 
 
 def both(board: str, pot: int, stack: int) -> tuple[PublicTreeGame, PublicTreeGame]:
-    """A spot with bets of the pot and all-in, and OpenSpiel's."""
+    """Return a spot with pot and all-in bets, and the equal game of OpenSpiel."""
     chips = stack + pot // 2
     more = f"betting=nolimit,bettingAbstraction=fcpa,stack={chips} {chips}"
     ours = poker.spot(board, pot, stack, bets="pot,allin")
@@ -74,7 +74,7 @@ def both(board: str, pot: int, stack: int) -> tuple[PublicTreeGame, PublicTreeGa
 @pytest.mark.parametrize(
     ("board", "pot", "stack"), random_spots(5, 3, seed=0) + random_spots(4, 1, seed=1)
 )
-def test_bets_of_openspiel(board, pot, stack):
+def test_spot_equals_openspiels_game_with_pot_bets(board, pot, stack):
     check_same(*both(board, pot, stack))
 
 
@@ -82,13 +82,13 @@ def test_bets_of_openspiel(board, pot, stack):
 @pytest.mark.parametrize(
     ("board", "pot", "stack"), random_spots(5, 20, seed=2) + random_spots(4, 3, seed=3)
 )
-def test_iterates_of_openspiel(board, pot, stack):
+def test_iterates_equal_those_of_openspiels_game(board, pot, stack):
     ours, theirs = both(board, pot, stack)
     check_same(ours, theirs)
     check_iterates(ours, theirs, iterations=10 if len(board) == 10 else 3)
 
 
-def test_limit_bets_of_openspiel():
+def test_spot_equals_openspiels_game_with_limit_bets():
     more = (
         "betting=limit,bettingAbstraction=fcpa,raiseSize=10 10 20 20,maxRaises=3 4 4 4"
     )
@@ -101,8 +101,8 @@ def test_limit_bets_of_openspiel():
     ("board", "first"),
     [("5c9dJs2h3c", "oop"), ("5c9dJs2h3c", "ip"), ("5c9dJs2h", "oop")],
 )
-def test_states_are_what_is_declared(board, first):
-    """The game that is played, compiled, is the one by signals."""
+def test_declared_public_tree_matches_the_game_tree(board, first):
+    """The tree of the simulated states equals the declared public tree."""
     ranges = "AhAd,AsKs:0.5", "QQ,AcKc:0.75"
     bets = "50%,allin; raises 3x; cap 2; turn none"
     game = poker.spot(board, 20, 30, ranges=ranges, bets=bets, first=first)
@@ -116,14 +116,14 @@ _FEW = "50%; cap 1; flop none; turn ip none; river bets pot; river ip none"
 @pytest.mark.parametrize(
     ("board", "ranges", "bets"),
     [
-        ("5c9cJc", "AhAd;KhKd", _FEW),  # Hearts and diamonds are alike.
+        ("5c9cJc", "AhAd;KhKd", _FEW),  # Hearts and diamonds are equivalent.
         pytest.param("5c9cJc", "AhAd;KhKd", _BETS, marks=slow),
         pytest.param("5c9cJc", "AA:0.5,AhKh;QQ,9h9d", _BETS, marks=slow),
         pytest.param("5h9hJs", "KK,4c3d;AdTd,AcTc", _BETS, marks=slow),
     ],
 )
-def test_flops_are_what_is_declared(board, ranges, bets):
-    """In which order turn and river came is known, whatever suits are alike."""
+def test_declared_flop_matches_simulated_states(board, ranges, bets):
+    """Private states keep the order of turn and river, even for equivalent suits."""
     game = poker.spot(board, 20, 30, ranges=ranges, bets=bets)
     signals = public_tree_game(game)
     policy = walks.random_policy(signals, np.random.default_rng(0))
@@ -132,8 +132,8 @@ def test_flops_are_what_is_declared(board, ranges, bets):
 
 
 @slow
-def test_alike_suits_of_a_flop_make_no_difference():
-    """All signals, or those that stand for others: one player's gains are the same."""
+def test_merging_equivalent_suits_does_not_change_nash_conv():
+    """Private states are merged in one game and enumerated in the other."""
     game = poker.spot("5c9cJc", 20, 60, ranges="AA,KcQc;TT", bets="50%")
     bets, rules = game.spot.bets.tree, game.spot.deals.rules
     found = []
@@ -149,19 +149,19 @@ def test_alike_suits_of_a_flop_make_no_difference():
 
 
 @pytest.mark.parametrize(("first", "value"), [("AA,65s;KK", 40), ("KK;AA,65s", -40)])
-def test_nuts_or_air(first, value):
+def test_nuts_or_air_has_the_known_value(first, value):
     """Six hands that win against four that lose, and a bet of the pot.
 
-    One bluff is bet for two value bets, so that calls win nothing: a bet is worth the
-    half of the pot that the other has put in. That are 9 hands of 10; the last one
-    checks and loses as much.
+    With one bluff for two value bets, calls win nothing, so a bet wins the half of the
+    pot that the opponent has put in. Of 10 hands, 9 bet; the last one checks and loses
+    as much.
     """
     game = poker.spot("2s2c7d7h3s", 100, 100, ranges=first, bets="pot")
     result = spiel_cr.solve(game, "lp", options=spiel_cr.GameOptions("tree"))
     assert result.value_bounds() == pytest.approx((value, value), abs=1e-9)
 
 
-def test_words_make_one_string():
+def test_spot_arguments_become_one_game_string():
     game = poker.spot("5c9dJs2h", 200, 1900, ranges="QQ+,AK;22+", bets="50%,pot; cap 3")
     assert str(game) == (
         "python_poker_spot(bets=50% pot; cap 3,board=5c9dJs2h,first=oop,pot=200,"
@@ -170,7 +170,7 @@ def test_words_make_one_string():
     assert str(spiel_cr.load_game(str(game))) == str(game)
 
 
-def test_the_smaller_of_two_stacks_is_played():
+def test_spot_uses_the_smaller_of_two_stacks():
     board = "5c9dJs2h"
     assert str(poker.spot(board, 20, (90, 50))) == str(poker.spot(board, 20, 50))
 
@@ -187,7 +187,7 @@ def test_the_smaller_of_two_stacks_is_played():
         ({"board": "AsKs"}, "board='AsKs' has 2 cards; use 3 different"),
     ],
 )
-def test_refusals(given, said):
+def test_rejects_invalid_spots(given, said):
     usual = {"board": "5c9dJs2h", "pot": 100, "stack": 100}
     with pytest.raises(ValueError) as refusal:
         poker.spot(**{**usual, **given})

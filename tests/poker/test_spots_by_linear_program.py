@@ -1,4 +1,4 @@
-"""Values of random spots of few hands are those of a linear program over all pairs.
+"""Values of random spots with few hands, compared with linear programs.
 
 The reference enumerates every pair of hands and every card by OpenSpiel's interface and
 shares no code with the forms of the game.
@@ -22,7 +22,7 @@ FLOP_BETS = ("allin; flop none; turn none", "pot; cap 1; turn none; river none")
 
 
 def random_spot(cards: int, seed: int):
-    """A spot with up to three hands each, some with weights, and suits in symmetry."""
+    """Draw a spot with up to three hands each, some weights and symmetric suits."""
     rng = np.random.default_rng(seed)
     deck = HoldemDeck(13, 4)
     order = rng.permutation(52)
@@ -55,7 +55,7 @@ def check(cards, seed, monkeypatch, *, products=False):
     solver = board_solver.make_solver(
         public_tree, public_tree.sequence_form, config=PRESETS["dcfr"], dtype=dtype
     )
-    if solver is None:  # No payoffs on the flop and the turn, on which nobody bets.
+    if solver is None:  # Without bets, the flop and the turn have no payoffs.
         assert cards == 3
         low, high = value_bounds(public_tree.sequence_form, result.average)
         values = high, -low
@@ -76,7 +76,7 @@ def check(cards, seed, monkeypatch, *, products=False):
     "seed",
     [*range(8), *(pytest.param(n, marks=pytest.mark.slow) for n in range(8, 20))],
 )
-def test_rivers(seed, monkeypatch):
+def test_river_values_equal_a_linear_program(seed, monkeypatch):
     check(5, seed, monkeypatch, products=seed < 2)
 
 
@@ -85,11 +85,11 @@ def test_rivers(seed, monkeypatch):
     # The sixth spot has suits in symmetry and the fewest bets.
     [6, *(pytest.param(n, marks=pytest.mark.slow) for n in (*range(6), 7))],
 )
-def test_turns(seed, monkeypatch):
+def test_turn_values_equal_a_linear_program(seed, monkeypatch):
     check(4, seed, monkeypatch, products=seed == 3)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", [0, 1])
-def test_flops(seed, monkeypatch):
+def test_flop_values_equal_a_linear_program(seed, monkeypatch):
     check(3, seed, monkeypatch)

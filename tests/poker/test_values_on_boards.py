@@ -1,4 +1,4 @@
-"""Values that are computed board by board, against those of the sequence form."""
+"""Values computed board by board, compared with the sequence form."""
 
 import dataclasses
 import functools
@@ -19,7 +19,7 @@ from tests.support.commands import report
 
 pytest.importorskip("numba")
 
-# Suits that are alike, and showdowns on all streets.
+# Equivalent suits, and showdowns on all streets.
 FLOP = {"board": "5s9sJs", "pot": 60, "stack": 60, "bets": "allin"}
 FLOP |= {"ranges": ("KK,QQ:0.5", "AA,TT,AsJs")}
 TURN = {"board": "AsKd7c2h", "pot": 60, "stack": (200, 350)}
@@ -29,7 +29,7 @@ LOCKS = {"check": {"KT+": [0.3, 0.7]}, "check check": {"77": [0.25, 0.75]}}
 
 @pytest.fixture(autouse=True)
 def few_hands(monkeypatch):
-    """Games of few hands are solved board by board, too."""
+    """Solve games with few hands board by board, too."""
     monkeypatch.setattr(board_arrays, "has_many_hands", lambda _: True)
 
 
@@ -58,7 +58,7 @@ def solve(kind, dtype="float64", locks=None):
         ),
     ],
 )
-def test_values_of_the_sequence_form(kind, dtype, locks, nodes, monkeypatch):
+def test_board_values_equal_the_sequence_form(kind, dtype, locks, nodes, monkeypatch):
     result = solve(kind, dtype, locks)
     assert result.form.evaluator is not None
     stake = kind["pot"] / 2 + np.min(kind["stack"])
@@ -89,7 +89,7 @@ def test_values_of_the_sequence_form(kind, dtype, locks, nodes, monkeypatch):
             np.testing.assert_allclose(*pair, rtol=0, atol=tolerance / stake)
 
 
-def test_a_large_result_has_no_last_iterate(monkeypatch):
+def test_large_result_has_no_last_iterate(monkeypatch):
     usual = solve(FLOP)
     monkeypatch.setattr(board_solver, "MOST_KEPT", 0)
     monkeypatch.setattr(board_values, "_MOST_VALUES", 0)
@@ -109,7 +109,7 @@ def test_a_large_result_has_no_last_iterate(monkeypatch):
     assert (one == all_of_round).all()
 
 
-def test_the_memory_limit_is_that_of_boards(monkeypatch):
+def test_memory_limit_uses_the_size_of_board_arrays(monkeypatch):
     monkeypatch.setattr(footprint, "peak_bytes", lambda *_: 1e15)
     game = flop_game()
     need = public_tree_footprint.board_bytes(game, np.float64)
@@ -122,7 +122,7 @@ def test_the_memory_limit_is_that_of_boards(monkeypatch):
             spiel_cr.solve(game, "dcfr", 2, options=options)
 
 
-def test_a_command_needs_no_sequence_form(monkeypatch, tmp_path, capsys):
+def test_spot_command_builds_no_sequence_form(monkeypatch, tmp_path, capsys):
     def fail(*arguments):
         raise AssertionError("positions of the sequence form were computed")
 

@@ -1,4 +1,4 @@
-"""Exact values on compiled games against OpenSpiel's own, and a plain recursion."""
+"""Exact values on game trees, compared with OpenSpiel and with a plain recursion."""
 
 import functools
 
@@ -18,9 +18,9 @@ from tests.support.strategies import random_behaviours
 # Both sides sum thousands of doubles of size 10 at most.
 TOLERANCE = 1e-9
 PLAYERS = (0, 1)
-JUDGED = [case for case in games.CASES if case.histories <= 10000]
-# Every kind on two games; on the others the one with probabilities of all sorts, which
-# takes long for what XLA compiles.
+EVALUATED = [case for case in games.CASES if case.histories <= 10000]
+# All kinds of strategies on two games, and only "pure" on the others, because XLA takes
+# long to compile the functions of each game.
 QUICK = ("kuhn", "goofspiel4", "leduc", "dark_hex", "princess4")
 ROWS = [
     pytest.param(
@@ -29,7 +29,7 @@ ROWS = [
         id=f"{case.name}-{kind}",
         marks=[pytest.mark.slow] * (case.name not in QUICK),
     )
-    for case in JUDGED
+    for case in EVALUATED
     for kind in ("uniform", "random", "pure", "solved")
     if kind == "pure" or case.name in ("kuhn", "goofspiel4")
 ]
@@ -37,24 +37,24 @@ ROWS = [
 
 @functools.cache
 def behaviours_of(name, kind):
-    compiled = games.compiled(name)
+    game_tree = games.compiled(name)
     if kind == "uniform":
         return tuple(
-            conversions.uniform_behaviour(i.decisions) for i in compiled.infosets
+            conversions.uniform_behaviour(i.decisions) for i in game_tree.infosets
         )
     if kind == "solved":
-        return solve(compiled, "cfr", 30).average
-    return random_behaviours(compiled, 7, zeros=kind == "pure")
+        return solve(game_tree, "cfr", 30).average
+    return random_behaviours(game_tree, 7, zeros=kind == "pure")
 
 
 @pytest.mark.parametrize(("case", "kind"), ROWS)
-def test_values_are_openspiels(case, kind):
-    compiled = games.compiled(case.name)
+def test_values_equal_openspiels(case, kind):
+    game_tree = games.compiled(case.name)
     behaviours = behaviours_of(case.name, kind)
-    form = compiled.sequence_form
+    form = game_tree.sequence_form
     reach = reach_of(form, behaviours)
-    table = conversions.tabular_policy(compiled, behaviours)
-    game, start = compiled.game, compiled.game.new_initial_state()
+    table = conversions.tabular_policy(game_tree, behaviours)
+    game, start = game_tree.game, game_tree.game.new_initial_state()
     score = expected_game_score.policy_value(start, [table, table])[0]
     assert best_responses.expected_value(form, reach) == pytest.approx(
         score, abs=TOLERANCE
@@ -64,7 +64,7 @@ def test_values_are_openspiels(case, kind):
         assert best_response_value(form, p, reach[1 - p]) == pytest.approx(
             responder.value(start), abs=TOLERANCE
         )
-        # A pure strategy that is worth as much.
+        # The pure best response has the same value.
         pure = best_responses.best_response(form, p, reach[1 - p])
         assert set(np.unique(pure)) <= {0.0, 1.0}
         both = list(reach)
@@ -81,15 +81,15 @@ def test_values_are_openspiels(case, kind):
 
 @pytest.mark.parametrize("case", games.CASES, ids=lambda c: c.name)
 def test_uniform_nash_conv_of_the_catalogue(case):
-    """The printed figure has six decimals."""
+    """Values in the catalogue have six decimals."""
     form = games.compiled(case.name).sequence_form
     reach = reach_of(form, behaviours_of(case.name, "uniform"))
     assert nash_conv(form, reach) == pytest.approx(case.uniform, abs=1e-6)
 
 
-@pytest.mark.parametrize("case", JUDGED, ids=lambda c: c.name)
+@pytest.mark.parametrize("case", EVALUATED, ids=lambda c: c.name)
 def test_values_of_the_catalogue(case):
-    """The rows' values against a linear program that knows nothing of spiel_cr."""
+    """Values in the catalogue equal those of a linear program without spiel_cr."""
     # HiGHS keeps constraints to 1e-7 relative; values are far more exact in practice.
     assert lp_reference.game_value(games.compiled(case.name).game) == pytest.approx(
         case.value, abs=case.tolerance + 1e-8
@@ -99,16 +99,16 @@ def test_values_of_the_catalogue(case):
 @pytest.mark.parametrize("best", [False, True])
 @pytest.mark.parametrize("name", ["kuhn", "leduc7", "goofspiel4", "dark_hex"])
 def test_infoset_values_by_recursion(name, best):
-    """Counterfactual value of each infoset: sum over its histories."""
-    compiled = games.compiled(name)
+    """The counterfactual value of an infoset equals the sum over its histories."""
+    game_tree = games.compiled(name)
     behaviours = behaviours_of(name, "random")
-    tree = reference.Tree(compiled.game)
-    table = conversions.tabular_policy(compiled, behaviours)
+    tree = reference.Tree(game_tree.game)
+    table = conversions.tabular_policy(game_tree, behaviours)
     policy = reference.from_openspiel(tree, table)
-    reach = reach_of(compiled.sequence_form, behaviours)
+    reach = reach_of(game_tree.sequence_form, behaviours)
     for p in PLAYERS:
         values = best_responses.infoset_values(
-            compiled.sequence_form, p, reach[1 - p], None if best else behaviours[p]
+            game_tree.sequence_form, p, reach[1 - p], None if best else behaviours[p]
         )
         if best:
             # Make a policy of the first action that attains the best value, bottom up.
@@ -126,13 +126,13 @@ def test_infoset_values_by_recursion(name, best):
                 answered[key] = {a: float(a == chosen) for a in tree.actions(key)}
         else:
             answered = policy
-        for i, key in enumerate(compiled.infosets[p].keys):
+        for i, key in enumerate(game_tree.infosets[p].keys):
             expected = counterfactual(tree, answered, (p, key))
             assert values[i] == pytest.approx(expected, abs=TOLERANCE)
 
 
 def counterfactual(tree, policy, key):
-    """Own utility from an infoset on, weighted by the reach of others and chance."""
+    """Return an infoset's utility, weighted by the reach of the opponent and chance."""
     sign = 1 - 2 * key[0]
     return sum(
         sign
@@ -146,22 +146,22 @@ def counterfactual(tree, policy, key):
 @pytest.mark.parametrize(
     "seed", [0, *(pytest.param(s, marks=pytest.mark.slow) for s in range(1, 12))]
 )
-def test_random_games(seed):
-    """Uneven trees: other numbers of actions, players who move several times."""
+def test_values_in_random_games_equal_recursion(seed):
+    """Trees are uneven: numbers of actions vary, and players may move repeatedly."""
     depth = 5 if seed else 4
     game = random_game(seed, turns="by history", max_actions=4, depth=depth)
-    compiled = tree_builder.build_tree(game)
-    behaviours = random_behaviours(compiled, seed)
+    game_tree = tree_builder.build_tree(game)
+    behaviours = random_behaviours(game_tree, seed)
     tree = reference.Tree(game)
-    table = conversions.tabular_policy(compiled, behaviours)
+    table = conversions.tabular_policy(game_tree, behaviours)
     policy = reference.from_openspiel(tree, table)
-    reach = reach_of(compiled.sequence_form, behaviours)
+    reach = reach_of(game_tree.sequence_form, behaviours)
     assert best_responses.expected_value(
-        compiled.sequence_form, reach
+        game_tree.sequence_form, reach
     ) == pytest.approx(reference.value_at(tree, policy), abs=TOLERANCE)
     for p in PLAYERS:
         assert best_response_value(
-            compiled.sequence_form, p, reach[1 - p]
+            game_tree.sequence_form, p, reach[1 - p]
         ) == pytest.approx(
             reference.best_response_value(tree, policy, p), abs=TOLERANCE
         )
@@ -183,41 +183,41 @@ def one_acts(path):
     ("rules", "value", "best"),
     [(nobody_acts, 3.0, (3.0, -3.0)), (one_acts, -0.5, (-0.5, 3.0))],
 )
-def test_players_who_never_act(rules, value, best):
-    compiled = tree_builder.build_tree(MadeGame(rules, rules.__name__))
-    uniform = [conversions.uniform_behaviour(i.decisions) for i in compiled.infosets]
-    reach = reach_of(compiled.sequence_form, tuple(uniform))
-    assert best_responses.expected_value(compiled.sequence_form, reach) == value
+def test_games_in_which_a_player_never_acts(rules, value, best):
+    game_tree = tree_builder.build_tree(MadeGame(rules, rules.__name__))
+    uniform = [conversions.uniform_behaviour(i.decisions) for i in game_tree.infosets]
+    reach = reach_of(game_tree.sequence_form, tuple(uniform))
+    assert best_responses.expected_value(game_tree.sequence_form, reach) == value
     found = tuple(
-        best_response_value(compiled.sequence_form, p, reach[1 - p]) for p in PLAYERS
+        best_response_value(game_tree.sequence_form, p, reach[1 - p]) for p in PLAYERS
     )
     assert found == best
 
 
 @pytest.mark.parametrize(("gain", "chosen"), [(5e-13, 0), (5e-12, 1)])
-def test_equally_good_is_within_rounding_of_the_largest_payoff(gain, chosen):
-    """The second action is better by so much of the game's largest payoff, 1000."""
+def test_ties_are_relative_to_the_largest_payoff(gain, chosen):
+    """The second action is better by `gain` times the game's largest payoff, 1000."""
 
     def rules(path):
         if not path:
             return Node(0, (0, 1, 2), ("a", "b"))
         return Node(TERMINAL, utility=[0.0, 1000 * gain, -1000.0][path[0]])
 
-    compiled = tree_builder.build_tree(MadeGame(rules, "nearly_equal"))
-    found = best_responses.best_response(compiled.sequence_form, 0, np.ones(1))
+    game_tree = tree_builder.build_tree(MadeGame(rules, "nearly_equal"))
+    found = best_responses.best_response(game_tree.sequence_form, 0, np.ones(1))
     assert np.flatnonzero(found[1:]).tolist() == [chosen]
 
 
 def test_solved_policies_are_near_equilibrium():
-    """The strategies judged above include good ones, not only bad ones."""
-    compiled = games.compiled("kuhn")
-    reach = reach_of(compiled.sequence_form, behaviours_of("kuhn", "solved"))
-    assert nash_conv(compiled.sequence_form, reach) < 0.2
+    """The strategies that are evaluated above include good ones."""
+    game_tree = games.compiled("kuhn")
+    reach = reach_of(game_tree.sequence_form, behaviours_of("kuhn", "solved"))
+    assert nash_conv(game_tree.sequence_form, reach) < 0.2
     assert np.isfinite(reach[0]).all()
 
 
 @pytest.mark.slow
-def test_openspiels_nash_conv_on_latent_tic_tac_toe():
+def test_nash_conv_of_latent_tic_tac_toe_equals_openspiels():
     """4.85 million histories: OpenSpiel takes minutes and five gigabytes."""
     result = solve("python_latent_tic_tac_toe(conflict=keep)", "cfr+", 20)
     theirs = exploitability.nash_conv(result.tree.game, result.average_policy())

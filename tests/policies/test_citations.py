@@ -1,4 +1,4 @@
-"""Citations of results: every algorithm has its papers, as in the bibliography."""
+"""Citations of results: every algorithm cites its papers, as in the bibliography."""
 
 import re
 
@@ -19,13 +19,13 @@ def keys(text):
 
 
 @pytest.mark.parametrize("name", ALGORITHMS)
-def test_every_algorithm_has_its_papers(name):
-    """`auto` is no method: its results name the algorithm that was chosen."""
+def test_every_algorithm_cites_its_papers(name):
+    """`auto` is not a method: its results cite the algorithm that was chosen."""
     found = keys(bibtex(name))
     assert EVERYWHERE <= set(found) and len(found) == len(set(found))
     papers = set(found) - EVERYWHERE
     assert papers or name == "auto"
-    # The page of the algorithms names these papers, too.
+    # The algorithm reference names these papers, too.
     table = (pages.ROOT / "docs/reference/algorithms.md").read_text("utf-8")
     rows = [r.split("|") for r in table.splitlines() if r.startswith("| `")]
     row = next(cells for cells in rows if f"`{name}`" in cells[1])
@@ -34,7 +34,7 @@ def test_every_algorithm_has_its_papers(name):
 
 
 def test_entries_agree_with_the_bibliography():
-    """Keys, titles and years; every field is in braces that are closed."""
+    """Keys, titles, years and authors agree, and all braces are closed."""
     text = result_module._CITATIONS.read_text("utf-8")
     entries = re.findall(r"^@\w+\{(\w+),\n(.*?)\n\}$", text, re.M | re.S)
     assert len(entries) == text.count("@") > 25

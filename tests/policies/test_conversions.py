@@ -1,4 +1,4 @@
-"""Arrays and OpenSpiel policies: there and back, and every infoset in the table."""
+"""Conversions between arrays and OpenSpiel policies."""
 
 import numpy as np
 import pyspiel
@@ -19,57 +19,57 @@ PLAYERS = (0, 1)
 
 
 @every_small_game
-def test_table_over_every_infoset(case):
-    compiled = games.compiled(case.name)
-    behaviours = random_behaviours(compiled, 1)
-    table = conversions.tabular_policy(compiled, behaviours)
-    own = openspiel_policy.TabularPolicy(compiled.game)
+def test_tabular_policy_covers_every_infoset(case):
+    game_tree = games.compiled(case.name)
+    behaviours = random_behaviours(game_tree, 1)
+    table = conversions.tabular_policy(game_tree, behaviours)
+    own = openspiel_policy.TabularPolicy(game_tree.game)
     assert set(table.state_lookup) == set(own.state_lookup)
     np.testing.assert_array_equal(
         table.legal_actions_mask[[table.state_lookup[k] for k in own.state_lookup]],
         own.legal_actions_mask,
     )
     np.testing.assert_allclose(table.action_probability_array.sum(axis=1), 1)
-    for p, infosets in enumerate(compiled.infosets):
+    for p, infosets in enumerate(game_tree.infosets):
         first = infosets.decisions.first_sequence
         for i, key in enumerate(infosets.keys):
             at = slice(first[i], first[i] + infosets.decisions.num_actions[i])
-            row = np.zeros(compiled.game.num_distinct_actions())
+            row = np.zeros(game_tree.game.num_distinct_actions())
             row[infosets.actions[at.start - 1 : at.stop - 1]] = behaviours[p][at]
             np.testing.assert_array_equal(table.policy_for_key(key), row)
 
 
 @every_small_game
-def test_openspiel_and_back(case):
-    compiled = games.compiled(case.name)
-    behaviours = random_behaviours(compiled, 2, zeros=True)
-    table = conversions.tabular_policy(compiled, behaviours)
-    back = query(compiled, table)
+def test_conversion_to_openspiel_is_invertible(case):
+    game_tree = games.compiled(case.name)
+    behaviours = random_behaviours(game_tree, 2, zeros=True)
+    table = conversions.tabular_policy(game_tree, behaviours)
+    back = query(game_tree, table)
     for p in PLAYERS:
         np.testing.assert_array_equal(back[p], behaviours[p])
 
 
 @every_small_game
-def test_uniform_is_openspiels_uniform(case):
-    compiled = games.compiled(case.name)
-    uniform = openspiel_policy.UniformRandomPolicy(compiled.game)
-    asked = query(compiled, uniform)
+def test_uniform_behaviour_equals_openspiels(case):
+    game_tree = games.compiled(case.name)
+    uniform = openspiel_policy.UniformRandomPolicy(game_tree.game)
+    asked = query(game_tree, uniform)
     for p in PLAYERS:
-        own = conversions.uniform_behaviour(compiled.infosets[p].decisions)
+        own = conversions.uniform_behaviour(game_tree.infosets[p].decisions)
         np.testing.assert_array_equal(asked[p], own)
 
 
 @every_small_game
-def test_reach_is_the_product_on_the_way(case):
-    compiled = games.compiled(case.name)
-    behaviours = random_behaviours(compiled, 3, zeros=True)
-    tree = reference.Tree(compiled.game)
-    table = conversions.tabular_policy(compiled, behaviours)
+def test_reach_is_the_product_of_probabilities(case):
+    game_tree = games.compiled(case.name)
+    behaviours = random_behaviours(game_tree, 3, zeros=True)
+    tree = reference.Tree(game_tree.game)
+    table = conversions.tabular_policy(game_tree, behaviours)
     policy = reference.from_openspiel(tree, table)
     index_of = {node.path: i for i, node in enumerate(tree.nodes)}
-    histories = compiled.histories
+    histories = game_tree.histories
     for p in PLAYERS:
-        decisions = compiled.infosets[p].decisions
+        decisions = game_tree.infosets[p].decisions
         reach = conversions.reach_from_behaviour(decisions, behaviours[p])
         for h in range(len(histories)):
             at = index_of[tuple(histories.actions_to(h))]
@@ -80,12 +80,12 @@ def test_reach_is_the_product_on_the_way(case):
 
 
 @every_small_game
-def test_reach_and_back(case):
-    """Equal where the player gets; uniform where it never does."""
-    compiled = games.compiled(case.name)
-    behaviours = random_behaviours(compiled, 4, zeros=True)
+def test_behaviour_is_recovered_from_reach(case):
+    """Behaviour is equal at reached infosets and uniform at the others."""
+    game_tree = games.compiled(case.name)
+    behaviours = random_behaviours(game_tree, 4, zeros=True)
     for p in PLAYERS:
-        decisions = compiled.infosets[p].decisions
+        decisions = game_tree.infosets[p].decisions
         reach = conversions.reach_from_behaviour(decisions, behaviours[p])
         back = conversions.behaviour_from_reach(decisions, reach)
         owner = decisions.owner[1:]
@@ -96,7 +96,7 @@ def test_reach_and_back(case):
         assert back[0] == 1
 
 
-def test_tiny_reach_is_no_zero_reach():
+def test_tiny_reach_is_not_treated_as_zero():
     """Reach near the smallest floats still gives the true proportions."""
     decisions = games.compiled("kuhn").infosets[0].decisions
     reach = np.zeros(decisions.num_sequences)
@@ -117,8 +117,8 @@ def test_tiny_reach_is_no_zero_reach():
         "restricted_nash_response(game=kuhn_poker(),p=0.0)",
     ],
 )
-def test_states_of_a_table_are_made_when_they_are_asked_for(game):
-    """The rows are OpenSpiel's own, made from the same states."""
+def test_states_of_a_table_are_created_lazily(game):
+    """The rows equal those of OpenSpiel's table of the same states."""
     tree = spiel_cr.build_tree(game)
     uniform = [conversions.uniform_behaviour(i.decisions) for i in tree.infosets]
     table = conversions.tabular_policy(tree, uniform)
@@ -139,36 +139,34 @@ def test_states_of_a_table_are_made_when_they_are_asked_for(game):
     assert copied.states is table.states
 
 
-def test_a_policy_of_one_player_only():
-    """Probabilities that a policy leaves out are 0."""
-
+def test_actions_that_a_policy_omits_have_probability_zero():
     class First(openspiel_policy.Policy):
         def action_probabilities(self, state, player_id=None):
             return {state.legal_actions()[0]: 1.0}
 
-    compiled = games.compiled("kuhn")
-    policy = First(compiled.game, list(PLAYERS))
-    for p, behaviour in enumerate(query(compiled, policy)):
-        assert behaviour.sum() == 1 + len(compiled.infosets[p])
+    game_tree = games.compiled("kuhn")
+    policy = First(game_tree.game, list(PLAYERS))
+    for p, behaviour in enumerate(query(game_tree, policy)):
+        assert behaviour.sum() == 1 + len(game_tree.infosets[p])
 
 
-def test_clashing_information_states_are_refused():
+def test_equal_information_states_of_both_players_are_rejected():
     def rules(path):
         if len(path) < 2:
             return Node(len(path), (0, 1), ("same", "same"))
         return Node(TERMINAL, utility=1.0)
 
-    compiled = tree_builder.build_tree(MadeGame(rules, "clash"))
-    uniform = [conversions.uniform_behaviour(i.decisions) for i in compiled.infosets]
+    game_tree = tree_builder.build_tree(MadeGame(rules, "clash"))
+    uniform = [conversions.uniform_behaviour(i.decisions) for i in game_tree.infosets]
     with pytest.raises(ValueError, match="both players.*'same'"):
-        conversions.tabular_policy(compiled, uniform)
+        conversions.tabular_policy(game_tree, uniform)
 
 
 @pytest.mark.parametrize(
     "game", ["go_fish(ranks=2,suits=2)", "checkers(rows=4,columns=4)"]
 )
 def test_a_game_without_decisions_is_solved(game):
-    """Chance alone plays, or nobody: OpenSpiel says that there are 0 states."""
+    """Only chance acts, or nobody, and OpenSpiel's table has no states."""
     result = spiel_cr.solve(game, "lp")
     assert result.nash_conv() == 0
     policy = result.average_policy()
@@ -176,8 +174,8 @@ def test_a_game_without_decisions_is_solved(game):
 
 
 @pytest.mark.parametrize("p", ["0.0", "1.0"])
-def test_outcomes_without_probability_agree_with_openspiel(p):
-    """OpenSpiel's tools ask below them; compiled games do not have them."""
+def test_nash_conv_with_impossible_outcomes_equals_openspiels(p):
+    """OpenSpiel's tools query states below such outcomes, which game trees omit."""
     game = pyspiel.load_game(f"restricted_nash_response(game=kuhn_poker(),p={p})")
     tree = spiel_cr.build_tree(game)
     assert tree.histories.dropped.tolist() == [0]

@@ -1,4 +1,4 @@
-"""What notebooks and pictures show of results."""
+"""Notebook pages and figures of results."""
 
 import re
 from xml.etree import ElementTree
@@ -18,24 +18,24 @@ def results():
     return [spiel_cr.solve(GAME, name, goal) for name in ("cfr+", "dcfr")]
 
 
-def test_the_value_is_that_of_the_average_policy(results):
+def test_game_value_is_that_of_the_average_policy(results):
     policy = results[0].average_policy()
     start = results[0].game.new_initial_state()
     expected = expected_game_score.policy_value(start, [policy] * 2)[0]
     assert results[0].game_value() == pytest.approx(expected, abs=1e-12)
 
 
-def test_a_notebook_shows_figures_curve_and_decisions(results):
+def test_html_shows_numbers_curve_and_decisions(results):
     page = results[0]._repr_html_()
-    # Well formed, so that it cannot break the notebook around it.
+    # The page is well-formed, so that it cannot break the notebook around it.
     ElementTree.fromstring(f"<div>{page.replace('<br>', '')}</div>")
     assert f"{results[0].nash_conv():.3e}" in page and "<polyline" in page
     first = re.search(r"of 12:.*?<td>0</td><td>(\w+)</td><td>([\d.]+)%</td>", page)
-    assert first[2] == "33.3", "a third of the matches begin so"
+    assert first[2] == "33.3", "a third of the matches start like this"
     assert len(re.findall(r"Pass \d", page)) == 8
 
 
-def test_what_is_not_laid_out_shows_itself_too():
+def test_html_of_results_of_simulated_games():
     sampled = spiel_cr.solve(
         GAME, "os-mccfr", 2, options=spiel_cr.GameOptions("simulator")
     )
@@ -45,7 +45,7 @@ def test_what_is_not_laid_out_shows_itself_too():
         sampled.game_value()
 
 
-def test_curves_of_several_results_are_one_picture(results, tmp_path):
+def test_curves_of_several_results_share_one_figure(results, tmp_path):
     path = tmp_path / "curves.svg"
     picture = spiel_cr.plot(results, path)
     for axis, across in zip(
@@ -65,7 +65,7 @@ def test_curves_of_several_results_are_one_picture(results, tmp_path):
 
 
 def test_axes_have_numbers_and_titles_fit():
-    """Less than a decade on both axes, and the name of a spot with its ranges."""
+    """Axes span less than a decade, and the title is a spot with its ranges."""
     agg = pytest.importorskip("matplotlib.backends.backend_agg")
     curve = [CurvePoint(200 + i, 0.02 + 0.001 * i, 10.0**-i) for i in range(1, 6)]
     name = f"python_poker_spot(board=5c9dJs2h3c,ranges={','.join(['AKs:0.5'] * 30)})"
@@ -76,12 +76,12 @@ def test_axes_have_numbers_and_titles_fit():
         ticks = axis.xaxis.get_major_ticks() + axis.xaxis.get_minor_ticks()
         shown = [tick for tick in ticks if low <= tick.get_loc() <= high]
         assert len([tick for tick in shown if tick.label1.get_text()]) >= 2
-    # NashConv has decades, whose parts need no numbers.
+    # NashConv spans decades, so its minor ticks need no numbers.
     assert not figure.axes[0].yaxis.get_minor_ticks()
     extent = figure._suptitle.get_window_extent()
     assert 0 <= extent.x0 and extent.x1 <= figure.bbox.x1
 
 
-def test_a_result_without_a_curve_is_told_how_to_have_one():
+def test_plot_rejects_results_without_a_curve():
     with pytest.raises(ValueError, match=r"'cfr\+' has no curve.*eval_every"):
         spiel_cr.plot([spiel_cr.solve(GAME, "cfr+", 1)])

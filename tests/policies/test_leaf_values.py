@@ -1,4 +1,4 @@
-"""What histories are worth: exact values, rollouts, functions, strings."""
+"""Leaf values: exact values, rollouts, user-defined functions, and strings."""
 
 import functools
 
@@ -18,13 +18,13 @@ from tests.support.made_games import CHANCE, TERMINAL, MadeGame, Node
 from tests.support.strategies import random_behaviours
 from tests.support.tabled import Tabled
 
-# A form, seeds, and every which history is asked for.
+# The form, the number of seeds, and the step between evaluated histories.
 FEW_ARRAYS, FEW_STATES = ("batched_rules", 400, 5), ("states", 60, 20)
 
 
 @functools.cache
 def walked(name):
-    """The game by `reference.py`, and the node of each history."""
+    """Return the game by `reference.py`, and the node of each history."""
     brute = reference.Tree(games.compiled(name).game)
     return brute, reference.node_numbers(brute, games.compiled(name))
 
@@ -47,7 +47,7 @@ def test_exact_values_of_a_policy(name, uniform):
 
 
 def biased(path):
-    """Chance of one in ten for 1, then an idle decision."""
+    """Rules of a game: chance draws 1 with probability 0.1, then an idle decision."""
     if not path:
         return Node(CHANCE, (0, 1), ("", ""), chance=(0.9, 0.1))
     if len(path) == 1:
@@ -56,7 +56,7 @@ def biased(path):
 
 
 def in_form(form, game, paths):
-    """A game in one of its forms, and the histories that action paths lead to."""
+    """Return a game in one of its forms, and the histories at the given paths."""
     if form == "batched_rules":
         brute = reference.Tree(game)
         number = {node.path: i for i, node in enumerate(brute.nodes)}
@@ -70,7 +70,7 @@ def in_form(form, game, paths):
 
 
 def uniform_moments(tree):
-    """Means of player 0's utility and of its square under uniform play, [2, N]."""
+    """Return means of player 0's utility and its square under uniform play, [2, N]."""
     histories = tree.histories
     uniform = [conversions.uniform_behaviour(own.decisions) for own in tree.infosets]
     odds = conversions.move_probabilities(tree, uniform)
@@ -81,7 +81,7 @@ def uniform_moments(tree):
 
 
 class Uniform(UniformRandomPolicy):
-    """All legal actions alike, on arrays, too."""
+    """The uniform policy, which supports batched rules."""
 
     def array_probabilities(self, rules, states, player):
         legal = rules.legal_actions_mask(states)
@@ -89,11 +89,11 @@ class Uniform(UniformRandomPolicy):
 
 
 @pytest.mark.parametrize(("form", "seeds", "step"), [FEW_ARRAYS, FEW_STATES])
-def test_rollouts_of_a_history_go_different_ways(form, seeds, step):
-    """Unbiased, of less variance than as many apart, and exact where ways are few.
+def test_rollouts_of_a_history_are_unbiased_and_do_not_repeat(form, seeds, step):
+    """Rollouts vary less than independent ones, and are exact if they cover all lines.
 
-    Means over seeds against exact ones, 5.5 standard errors for each of some dozen
-    histories (false alarm: 1e-6).
+    Means over seeds are compared with exact ones: 5.5 standard errors for each of some
+    dozen histories (false alarm: 1e-6).
     """
     tree = games.compiled("leduc7")
     at = np.flatnonzero(tree.histories.player == 0)[5::step]
@@ -111,11 +111,11 @@ def test_rollouts_of_a_history_go_different_ways(form, seeds, step):
     assert (np.abs(found.mean(axis=0) - exact) <= 5.5 * error + 1e-12).all()
     apart = np.sqrt((squares - exact**2) / 2)
     assert np.mean(found.std(axis=0)) < 0.9 * np.mean(apart)
-    # Never more ways than this are open.
+    # There are never more than 300 lines, so all of them are played.
     np.testing.assert_allclose(rollouts(300, 0), exact, rtol=0, atol=1e-12)
 
 
-def test_rollouts_leave_states_as_they_are():
+def test_rollouts_do_not_modify_states():
     game, states = in_form("states", MadeGame(biased, "biased"), [(), (0,)])
     before = [state.history() for state in states]
     Rollouts(UniformRandomPolicy(game), 2, 2, 0)(game, states)
@@ -123,7 +123,7 @@ def test_rollouts_leave_states_as_they_are():
 
 
 def uniform_value(state):
-    """Player 0's expected utility when everybody plays uniformly; recursive."""
+    """Return player 0's expected utility under uniform play, by recursion."""
     if state.is_terminal():
         return state.returns()[0]
     odds = {a: 1 / len(state.legal_actions()) for a in state.legal_actions()}
@@ -132,8 +132,8 @@ def uniform_value(state):
     return sum(p * uniform_value(state.child(a)) for a, p in odds.items())
 
 
-def test_a_function_of_states_is_a_leaf_value():
-    """In resolving it is what the same values by another way are."""
+def test_functions_of_states_can_be_leaf_values():
+    """Re-solving gives the same strategies as the equal built-in leaf value."""
     tree = games.compiled("kuhn")
     given = []
 
@@ -164,7 +164,7 @@ def test_leaf_values_from_strings():
 @pytest.mark.parametrize(
     "bad", [lambda t, h: np.full(len(h), np.nan), lambda t, h: np.zeros(1)]
 )
-def test_bad_values_are_refused(bad):
+def test_invalid_leaf_values_are_rejected(bad):
     with pytest.raises(ValueError, match="leaf: returned an array of shape"):
         leaf = LeafValue(bad, "histories")
         leaf_utilities(leaf, games.compiled("kuhn"), np.arange(5))

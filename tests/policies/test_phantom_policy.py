@@ -1,4 +1,4 @@
-"""Policies of hidden boards: in and out, in files, judged whatever they are."""
+"""Policies of phantom games: conversion, files, and evaluation."""
 
 import dataclasses
 
@@ -28,19 +28,19 @@ def solved():
 
 
 @pytest.fixture
-def judged_by_worlds(monkeypatch):
-    """Small games are, too."""
+def evaluated_in_phantom_form(monkeypatch):
+    """Evaluate small games in phantom form, too."""
     monkeypatch.setattr(opponent, "choose_form", lambda *_: Reason("phantom"))
 
 
-def test_openspiel_judges_it_alike(solved):
+def test_nash_conv_equals_openspiels(solved):
     found = exploitability.nash_conv(pyspiel.load_game(TINY), solved.average_policy())
     assert found == pytest.approx(solved.nash_conv(), abs=1e-12)
     assert found < 0.1
 
 
 @pytest.mark.parametrize("seed", range(3))
-def test_openspiel_policies_are_judged_as_openspiel_judges_them(seed, judged_by_worlds):
+def test_values_of_openspiel_policies_equal_openspiels(seed, evaluated_in_phantom_form):
     game = pyspiel.load_game(TINY)
     policy = Drawn(game, seed)
     wanted = exploitability.nash_conv(game, policy)
@@ -52,8 +52,8 @@ def test_openspiel_policies_are_judged_as_openspiel_judges_them(seed, judged_by_
     assert found.is_exact and found.value == pytest.approx(wanted, abs=1e-12)
 
 
-def test_what_depends_on_more_is_not_judged():
-    """The strings have the number of turns, and so the other one's failures."""
+def test_policies_with_more_information_are_rejected():
+    """Strings reveal the number of turns, and so the opponent's rejected moves."""
     policy = Drawn(pyspiel.load_game(SMALL), 1, turns=True)
     with pytest.raises(MoreKnowledgeError, match="approximate best responses"):
         spiel_cr.nash_conv(SMALL, policy)
@@ -62,15 +62,15 @@ def test_what_depends_on_more_is_not_judged():
 
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", range(10))
-def test_no_search_finds_more_than_the_judge(seed):
-    """A false alarm: a bound that is too high, and a search that leaves no gap."""
+def test_bounds_of_a_search_do_not_exceed_nash_conv(seed):
+    """A false alarm needs a bound that is too high and a search that is optimal."""
     policy = Drawn(pyspiel.load_game(SMALL), seed)
     found = spiel_cr.exploit(SMALL, policy, seconds=5, methods=["table"], seed=seed)
     assert not found.is_exact
     assert found.at_least <= spiel_cr.nash_conv(SMALL, policy)
 
 
-def test_a_best_response_plays_what_it_is_worth(judged_by_worlds):
+def test_best_response_policy_attains_its_value(evaluated_in_phantom_form):
     game = pyspiel.load_game(TINY)
     found = spiel_cr.best_response(TINY, Drawn(game, 5), 1)
     assert found.is_exact
@@ -78,7 +78,7 @@ def test_a_best_response_plays_what_it_is_worth(judged_by_worlds):
     assert worth["on_policy_value"] == pytest.approx(-found.value, abs=1e-12)
 
 
-def test_arrays_of_states_are_asked_as_states_are():
+def test_batched_queries_equal_queries_at_states():
     way = spiel_cr.GameOptions("simulator")
     settings = "os-mccfr(averaging=sampled,batch=64)"
     policy = spiel_cr.solve(SMALL, settings, 20, options=way).average_policy()
@@ -88,12 +88,12 @@ def test_arrays_of_states_are_asked_as_states_are():
         at_once = queries.query_batch(policy, batch)
         one_by_one = queries.query_batch(policy, dataclasses.replace(batch, rows=None))
         rows = policy.array_probabilities(batch.rules, batch.rows(), player)
-        met = rows.any(axis=1)
-        assert 20 < met.sum() < len(met)
+        reached = rows.any(axis=1)
+        assert 20 < reached.sum() < len(reached)
         np.testing.assert_allclose(at_once, one_by_one, atol=1e-7)
 
 
-def test_a_file_gives_the_policy_back(solved, tmp_path):
+def test_policies_are_restored_from_files(solved, tmp_path):
     solved.save(tmp_path / "policy.npz")
     policy = spiel_cr.load_policy(tmp_path / "policy.npz")
     for player in range(2):
@@ -106,7 +106,7 @@ def test_a_file_gives_the_policy_back(solved, tmp_path):
     assert dict(bot.get_policy(state)) == policy.action_probabilities(state)
 
 
-def test_what_is_no_policy_is_refused(solved):
+def test_rejects_invalid_policies(solved):
     worlds = solved.game_form
     first, second = solved.average
     for wrong in (first[:-1], first.astype(np.int64), 2 * first, -first):

@@ -30,14 +30,14 @@ def records():
 
 
 def drawn(axis):
-    """Each line by its label: x and y."""
+    """Return the x and y data of each line by its label."""
     return {one.get_label(): (one.get_xdata(), one.get_ydata()) for one in axis.lines}
 
 
-def test_seeds_are_a_median_and_a_band():
+def test_seeds_are_drawn_as_median_and_band():
     (axis,) = spiel_cr.plot(records(), panel="seconds").figure.axes
     lines = drawn(axis)
-    assert list(lines) == ["cfr+", "os-mccfr"], "what failed has no curve"
+    assert list(lines) == ["cfr+", "os-mccfr"], "failed runs have no curve"
     assert lines["os-mccfr"][0] == pytest.approx([0.01, 0.1, 1.0])
     assert lines["os-mccfr"][1] == pytest.approx([2.0, 0.2, 0.02])
     band = axis.collections[1].get_paths()[0].get_extents()
@@ -76,7 +76,7 @@ def test_set_up_and_compilation_precede_the_first_point():
         ("universal_poker", "mbb", 10, "NashConv (mbb/g)"),
     ],
 )
-def test_units(game, unit, factor, label):
+def test_units_scale_values_and_labels(game, unit, factor, label):
     lines = [record(game, "cfr+", 0)]
     (axis,) = spiel_cr.plot(lines, panel="iterations", unit=unit).figure.axes
     expected = [factor / n for n in COUNTS]
@@ -84,7 +84,7 @@ def test_units(game, unit, factor, label):
     assert axis.get_ylabel() == label
 
 
-def test_other_games_have_no_blinds():
+def test_mbb_is_rejected_for_games_without_blinds():
     for given in ([record(DICE, "cfr+", 0)], {"a": [CurvePoint(1, 1.0, 1.0)]}):
         with pytest.raises(
             ValueError, match="unit='mbb': .*neither blinds nor an ante"
@@ -96,12 +96,12 @@ def test_other_games_have_no_blinds():
     ("width", "inches"),
     [("3.3in", 3.3), ("84mm", 84 / 25.4), (6.5, 6.5), ("7cm", 2.756)],
 )
-def test_widths(width, inches):
+def test_width_accepts_lengths_with_units(width, inches):
     figure = spiel_cr.plot(records(), panel="seconds", width=width).figure
     assert figure.get_figwidth() == pytest.approx(inches, rel=1e-3)
 
 
-def test_what_is_not_a_width_or_a_panel():
+def test_rejects_invalid_widths_and_panels():
     for width in ("wide", "0.1in", "3.3ft", "..in", 1e9):
         with pytest.raises(
             ValueError, match="width=.*use a length from 1 to 50 inches"
@@ -148,8 +148,8 @@ def test_nothing_is_clipped_at_the_width_of_a_column():
     assert len(colours) == 6
 
 
-def test_a_folder_is_drawn_as_its_records(tmp_path):
-    """In the order of the settings; the newest line of each run counts."""
+def test_folder_is_drawn_like_its_records(tmp_path):
+    """The order is that of the settings, and the newest line of each run is used."""
     settings = {"games": [KUHN], "algorithms": ["os-mccfr", "cfr+", "public-es"]}
     (tmp_path / SETTINGS).write_text(json.dumps(sealed(settings)))
     lines = [record(KUHN, "cfr+", 0, nash_conv=None, curve=None), *records()]

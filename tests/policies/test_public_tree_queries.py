@@ -1,4 +1,4 @@
-"""Policies that are asked at all signals play there what they play in the game."""
+"""Policies that are queried at the private states of public-tree games."""
 
 import pytest
 from open_spiel.python import policy as openspiel_policy
@@ -15,8 +15,8 @@ _RHODE = "python_rhode_island_holdem(num_ranks=4,num_suits={},max_bets=1)"
 @pytest.mark.parametrize(
     "game", ["liars_dice(numdice=1,dice_sides=3)", _RHODE.format(1)]
 )
-def test_a_policy_is_worth_the_same(game, monkeypatch):
-    """By the compiled game, and by signals where that is said not to fit."""
+def test_nash_conv_equals_that_on_the_game_tree(game, monkeypatch):
+    """The public-tree form is used if the game tree does not fit in memory."""
     options = spiel_cr.GameOptions("simulator")
     policy = spiel_cr.solve(game, "os-mccfr", 2, options=options).average_policy()
     expected = spiel_cr.nash_conv(game, policy)
@@ -30,21 +30,21 @@ def test_a_policy_is_worth_the_same(game, monkeypatch):
 
 
 class _Twice(openspiel_policy.Policy):
-    """Answers that sum to 2."""
+    """A policy whose probabilities sum to 2."""
 
     def array_probabilities(self, rules, states, player):
         legal = rules.legal_actions_mask(states)
         return 2 * legal / legal.sum(axis=1, keepdims=True)
 
 
-def test_what_are_no_probabilities():
+def test_rejects_invalid_probabilities():
     game = spiel_cr.load_game("liars_dice(numdice=1,dice_sides=2)")
     with pytest.raises(ValueError, match="_Twice: .* and sum to 1"):
         query(public_tree_game(game), _Twice(game, [0, 1]))
 
 
-def test_banks_are_not_asked(monkeypatch):
-    """Their mixture depends on the whole history: as where nothing is laid out."""
+def test_ensembles_are_not_queried_in_public_tree_form(monkeypatch):
+    """Their mixture depends on the complete history, so no form is used."""
     algorithm = "sd-cfr(hidden=8,steps=2,traversals=4)"
     game = "liars_dice(numdice=1,dice_sides=2)"
     options = spiel_cr.GameOptions("simulator")
@@ -58,7 +58,7 @@ def test_banks_are_not_asked(monkeypatch):
     assert target.form is None and str(target.too_large) == "too large"
 
 
-def test_suits_that_are_alike_may_be_played_otherwise():
+def test_policies_that_distinguish_equivalent_suits_are_rejected():
     game = _RHODE.format(2)
     options = spiel_cr.GameOptions("simulator")
     policy = spiel_cr.solve(game, "os-mccfr", 10, options=options).average_policy()

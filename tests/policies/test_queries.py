@@ -1,4 +1,4 @@
-"""Histories at which policies are queried, and contradictions that this detects."""
+"""Histories at which policies are queried, and contradictions that are detected."""
 
 import re
 from collections import defaultdict
@@ -15,7 +15,7 @@ from spiel_cr.policies.bot_policies import BotPolicy
 from spiel_cr.policies.queries import query
 from tests.support.learner import Learner
 
-# Each die of the opponent gives another history of an infoset: three in all.
+# Each infoset has three histories, one for each die of the opponent.
 GAME = "liars_dice(numdice=1,dice_sides=3)"
 
 
@@ -75,8 +75,8 @@ def test_two_histories_of_each_infoset_are_sampled(tree):
 
 
 @pytest.mark.parametrize("place", [1, 2])
-def test_a_contradiction_at_one_history_has_memory_for_certain(tree, place):
-    """A sample of two histories may miss it; a query of all three may not."""
+def test_full_check_always_finds_a_contradicting_history(tree, place):
+    """A sample of two histories may miss the contradiction, unlike a full check."""
     odd = paths_by_infoset(tree)[0, 0][place]
     message = re.escape(f"after {list(odd)}; a strategy must depend on")
     with pytest.raises(InvalidPolicyError, match=message):
@@ -110,8 +110,8 @@ def test_unknown_checks_are_rejected(tree):
         query(tree, Recorder(tree.game), check="all")
 
 
-def test_a_bot_that_learns_is_reset_before_each_query():
-    """It has met its decisions on the way, and nothing of earlier queries."""
+def test_learning_bots_are_reset_before_each_query():
+    """The bot has seen the decisions on the path, and nothing of earlier queries."""
     bots = []
 
     def make(player, seed):

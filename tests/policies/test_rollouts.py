@@ -1,4 +1,4 @@
-"""Play on states: policies asked once, chance drawn."""
+"""Rollouts on states, with cached policies and sampled chance outcomes."""
 
 import pyspiel
 import pytest
@@ -12,15 +12,15 @@ from tests.support import reference
 from tests.support.states import after
 
 
-def test_answers_keep_what_was_asked():
+def test_answers_equal_the_queried_policy():
     tree = reference.Tree(pyspiel.load_game("leduc_poker"))
     truth = FixedPolicy(load_game("leduc_poker"), "call_raise")
     asked = reference.from_openspiel(tree, truth)
     for player in (0, 1):
         for given in (truth, truth.to_tabular()):
             answers = Answers(given, player)
-            for (who, _), histories in tree.infosets.items():
-                if who != player:
+            for (owner, _), histories in tree.infosets.items():
+                if owner != player:
                     continue
                 node = tree.nodes[histories[-1]]
                 answer = answers(after("leduc_poker", *node.path))
@@ -29,10 +29,10 @@ def test_answers_keep_what_was_asked():
                 assert found == pytest.approx(expected) and answer.cumulative[-1] == 1
 
 
-def test_chance_is_drawn_without_a_check(monkeypatch):
-    """In games of cards a check of each chance node takes as long as the draw."""
-    chump = FixedPolicy(load_game("kuhn_poker"), "call_raise")
-    answers = {player: Answers(chump, player) for player in (0, 1)}
+def test_chance_nodes_are_not_checked_in_rollouts(monkeypatch):
+    """In card games, a check of each chance node takes as long as the draw."""
+    policy = FixedPolicy(load_game("kuhn_poker"), "call_raise")
+    answers = {player: Answers(policy, player) for player in (0, 1)}
     state = pyspiel.load_game("kuhn_poker").new_initial_state()
     monkeypatch.setattr(rollouts, "chance_outcomes", None)
     assert rollouts.play_on(state, answers, lambda: 0.5) == TERMINAL

@@ -1,6 +1,6 @@
-"""A game of somebody's own, as pages mean it: "my_game(size=N)" has tensors, no arrays.
+"""The user-defined game of the documentation, "my_game(size=N)".
 
-It is Kuhn poker for N chips, played from state to state in Python.
+It is Kuhn poker for N chips, with states in Python and tensors but no batched rules.
 """
 
 import pyspiel
@@ -26,7 +26,7 @@ _TYPE = pyspiel.GameType(
 
 
 class MyGame(pyspiel.Game):
-    """Utilities are N times those of Kuhn poker."""
+    """Kuhn poker with utilities multiplied by N."""
 
     def __init__(self, params=None):
         self.size = (params or {}).get("size", 1)
@@ -52,7 +52,7 @@ class MyGame(pyspiel.Game):
 
 
 class MyState(kuhn_poker.KuhnPokerState):
-    """A state of Kuhn poker, played for more."""
+    """A state of Kuhn poker with multiplied utilities."""
 
     def __init__(self, game):
         super().__init__(game)

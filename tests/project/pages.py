@@ -42,11 +42,11 @@ class Block(NamedTuple):
     """A block of code.
 
     Attributes:
-      page: where it stands.
-      line: the number of its first line there.
-      kind: "python", "py", "sh" or "" for what programs printed.
-      text: as people read it.
-      short: as tests run it.
+      page: Page that contains the block.
+      line: Number of the first line of the block.
+      kind: One of "python", "py", "sh", or "" for the output of programs.
+      text: Text for readers.
+      short: Text that tests run.
     """
 
     page: pathlib.Path
@@ -70,10 +70,10 @@ def preparations(page: pathlib.Path) -> list[str]:
 
 
 def blocks(page: pathlib.Path, kind: str) -> Iterator[Block]:
-    """The blocks of one kind on a page, in order.
+    """Yield the blocks of one kind on a page, in order.
 
     Raises:
-      ValueError: a comment names words that the block does not have.
+      ValueError: If a comment names words that the block does not contain.
     """
     text = page.read_text("utf-8")
     for match in _BLOCK.finditer(text):
@@ -90,7 +90,7 @@ def blocks(page: pathlib.Path, kind: str) -> Iterator[Block]:
 
 
 def _lines(block: Block, short: bool) -> Iterator[str]:
-    """The lines of a block that are commands, without what continues them."""
+    """Yield the commands of a block, with continuation lines joined."""
     text = (block.short if short else block.text).replace("\\\n", " ")
     for line in text.splitlines():
         if block.kind == "sh":
@@ -100,11 +100,11 @@ def _lines(block: Block, short: bool) -> Iterator[str]:
 
 
 def commands(page: pathlib.Path, *, short: bool = False) -> Iterator[list[str]]:
-    """The words of each command in the blocks of a page, without variables set for it.
+    """Yield the words of each command on a page, without variables set for it.
 
     Args:
-      page: to read.
-      short: as tests run them.
+      page: Page to read.
+      short: Whether to return the shortened commands that tests run.
     """
     found = [*blocks(page, "sh"), *blocks(page, "")]
     for block in sorted(found, key=lambda block: block.line):

@@ -59,9 +59,9 @@ def relative(path: Path) -> str:
 
 
 def of_all(paths: list[Path]) -> Callable[[Callable], Callable]:
-    """A test of a file as one test of many, which names all files that fail.
+    """Turn a check of a file into one test of many files, which names those that fail.
 
-    A test each would take longer to run than to check.
+    Starting a test per file would take longer than the checks.
     """
 
     def decorate(check: Callable) -> Callable:
@@ -88,13 +88,13 @@ def parse(path: Path) -> ast.Module:
 
 @functools.cache
 def nodes_of(path: Path) -> list[ast.AST]:
-    """All nodes of the syntax tree of a file."""
+    """Return all nodes of the syntax tree of a file."""
     return list(ast.walk(parse(path)))
 
 
 @pytest.fixture(scope="module", autouse=True)
-def trees_are_given_back():
-    """Nor are they searched for cycles meanwhile, which takes as long as parsing."""
+def release_syntax_trees():
+    """Free parsed files at the end; pause garbage collection, which would be slow."""
     gc.disable()
     yield
     gc.enable()
@@ -103,7 +103,7 @@ def trees_are_given_back():
 
 
 def module_name(path: Path) -> str:
-    """As it is imported: the folder eval/ is installed as spiel_cr.eval."""
+    """Return the name for imports; the folder eval/ is installed as spiel_cr.eval."""
     parts = path.relative_to(ROOT).with_suffix("").parts
     if parts[0] == "eval":
         parts = ("spiel_cr", *parts)
@@ -111,11 +111,11 @@ def module_name(path: Path) -> str:
 
 
 def imported(nodes: Iterable[ast.AST], package: str = "") -> set[str]:
-    """Full names of all that is imported, `a.b` and `a.b.c` for `from a.b import c`.
+    """Return full names of imports: `a.b` and `a.b.c` for `from a.b import c`.
 
     Args:
-      nodes: of a file.
-      package: where the file is, which relative imports start from.
+      nodes: Nodes of a file.
+      package: Package of the file, for relative imports.
     """
     names = set()
     for node in nodes:
@@ -138,7 +138,7 @@ def imports_of(path: Path) -> set[str]:
 
 
 def forbidden_imports(package: str, names: set[str]) -> set[str]:
-    """Imports that a file of one of the three top folders must not have."""
+    """Return the imports that a file of a top-level package must not have."""
     tops = {name.split(".")[0] for name in names}
     if package == "game_defs":
         allowed = {"pyspiel", "open_spiel", "numpy", "game_defs"}
@@ -151,7 +151,7 @@ def forbidden_imports(package: str, names: set[str]) -> set[str]:
 
 
 @of_all(FILES)
-def test_imports_run_one_way(path):
+def test_top_level_packages_import_in_one_direction(path):
     package = path.relative_to(ROOT).parts[0]
     assert not forbidden_imports(package, imports_of(path))
 
@@ -166,7 +166,7 @@ def test_imports_run_one_way(path):
         ("eval", "from tests import games"),
     ],
 )
-def test_wrong_imports_are_noticed(package, source):
+def test_forbidden_imports_are_detected(package, source):
     assert forbidden_imports(package, imported(ast.walk(ast.parse(source))))
 
 
@@ -175,7 +175,7 @@ def test_wrong_imports_are_noticed(package, source):
     [("spiel_cr", "spiel_cr", SPIEL_CR), ("eval", "spiel_cr.eval", EVAL)],
 )
 def test_packages_import_downwards(folder, root, arrows):
-    """Each package imports those that its row names, and there are no others."""
+    """Each package has a row, and imports only packages in it."""
     found = {p.name for p in (ROOT / folder).iterdir() if (p / "__init__.py").exists()}
     assert found == set(arrows)
     for package, allowed in arrows.items():
@@ -190,7 +190,7 @@ def test_packages_import_downwards(folder, root, arrows):
 
 @pytest.mark.parametrize("folder", ["spiel_cr", "eval"])
 def test_imports_have_no_cycle(folder):
-    """Inside of one folder; what `__init__` gathers is for users."""
+    """`__init__` files are omitted, because they gather names for users."""
     modules = {
         module_name(path): path
         for path in sorted((ROOT / folder).rglob("*.py"))
@@ -208,8 +208,8 @@ def test_imports_have_no_cycle(folder):
         pytest.fail(f"import cycle: {' -> '.join(error.args[1])}")
 
 
-def unasked_bars(nodes: Iterable[ast.AST]) -> list[str]:
-    """Calls that show a bar, or have one shown, whatever their caller wants."""
+def unconditional_progress_bars(nodes: Iterable[ast.AST]) -> list[str]:
+    """Return calls that show a progress bar even if the caller does not want one."""
     found = []
     for node in nodes:
         if isinstance(node, ast.Call):
@@ -223,18 +223,18 @@ def unasked_bars(nodes: Iterable[ast.AST]) -> list[str]:
 
 
 @of_all([path for path in FILES if "cli" not in path.parts])
-def test_bars_are_shown_only_where_they_are_wanted(path):
-    """Commands want them; a function from Python says whether it does."""
-    assert not unasked_bars(nodes_of(path))
+def test_progress_bars_are_optional(path):
+    """Only commands show progress bars by default."""
+    assert not unconditional_progress_bars(nodes_of(path))
 
 
 @pytest.mark.parametrize("source", ["tqdm(x)", "tqdm.tqdm(x)", "f(progress=True)"])
-def test_unasked_bars_are_noticed(source):
-    assert unasked_bars(ast.walk(ast.parse(source)))
+def test_unconditional_progress_bars_are_detected(source):
+    assert unconditional_progress_bars(ast.walk(ast.parse(source)))
 
 
 @of_all(EVERYTHING)
-def test_nobody_shadows_the_builtin_eval(path):
+def test_builtin_eval_is_not_shadowed(path):
     """`import eval` would hide Python's eval; `from eval import x` does not."""
     # Most files need not be parsed.
     if not re.search(r"\bimport\s.*\beval\b", path.read_text("utf-8")):
@@ -246,7 +246,7 @@ def test_nobody_shadows_the_builtin_eval(path):
 
 
 @of_all(FILES)
-def test_nothing_is_unpickled(path):
+def test_pickle_is_not_used(path):
     tops = {name.split(".")[0] for name in imported(nodes_of(path))}
     assert not tops & {"pickle", "cPickle", "dill", "shelve", "marshal"}
     for node in nodes_of(path):
@@ -256,16 +256,16 @@ def test_nothing_is_unpickled(path):
 
 
 @of_all(FILES)
-def test_first_line(path):
-    assert ast.get_docstring(parse(path)), "the first line says what the file is"
+def test_modules_have_docstrings(path):
+    assert ast.get_docstring(parse(path)), "the module has no docstring"
 
 
 INITS = [p for p in FILES if p.name == "__init__.py" and relative(p)[:5] != "eval/"]
 
 
 @of_all(INITS)
-def test_packages_list_what_is_public(path):
-    """`__all__` names things that exist, are not private, and say what they are."""
+def test_all_lists_documented_public_names(path):
+    """Names in `__all__` exist, are not private, and have docstrings."""
     module = importlib.import_module(module_name(path))
     assert len(set(module.__all__)) == len(module.__all__)
     for name in module.__all__:
@@ -275,8 +275,8 @@ def test_packages_list_what_is_public(path):
             assert item.__doc__, name
 
 
-def test_packages_are_attributes_as_public_names_are(monkeypatch):
-    """Nobody needs to import `spiel_cr.common.errors` to catch one of its errors."""
+def test_packages_are_loaded_as_attributes(monkeypatch):
+    """Users need not import `spiel_cr.common.errors` to catch its errors."""
     for name in ("common", "resolving"):
         monkeypatch.delattr(spiel_cr, name)
     assert inspect.ismodule(spiel_cr.common.errors)
@@ -286,7 +286,7 @@ def test_packages_are_attributes_as_public_names_are(monkeypatch):
 
 @of_all(FILES)
 def test_private_names_stay_in_their_package(path):
-    """A module may use another's `_name` nowhere, or it is not private."""
+    """No module imports a private name from another module."""
     for node in nodes_of(path):
         if isinstance(node, ast.ImportFrom) and (node.level or "." in node.module):
             private = [a.name for a in node.names if a.name.startswith("_")]

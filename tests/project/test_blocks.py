@@ -1,9 +1,9 @@
-"""Every block of code and every command of README.md and docs/ does what it says.
+"""Blocks of code and commands of README.md and docs/.
 
-Quick tests read all commands, and check their names and options. Slow tests run all
-blocks and commands, a page at a time, in an empty folder, at the sizes that stand there
-or that the block itself gives for tests (`tests/project/pages.py`). Benchmarks are only
-read here: they take minutes to hours, and tests/benchmarks runs them in small.
+Quick tests parse all commands with their names and options. Slow tests run all blocks
+and commands, a page at a time, in an empty folder. Their sizes are those of the page,
+unless the block gives others for tests (`tests/project/pages.py`). Benchmarks are only
+parsed, because they run for minutes to hours; tests/benchmarks runs small ones.
 """
 
 import importlib
@@ -32,7 +32,7 @@ from tests.project import pages
 
 
 def each_page(has):
-    """A test for each page that has something to run."""
+    """Parametrize a test over the pages that have something to run."""
     found = [page for page in pages.PAGES if has(page)]
     return pytest.mark.parametrize("page", found, ids=pages.name_of)
 
@@ -42,19 +42,19 @@ def _python(page):
 
 
 def _commands(page):
-    """Those that are run here: not the benchmarks."""
+    """Return the commands of a page without benchmarks."""
     found = pages.commands(page, short=True)
     return [words for words in found if words[0] == "spiel-cr"]
 
 
 # A line of output that looks like a command would not be run.
 _COMMAND = re.compile(r"^([A-Z_]+=\S+ )*(spiel-cr|python|pip|make) ", re.MULTILINE)
-# A command may stand in a sentence, too.
+# Commands may also occur in sentences.
 _INLINE = re.compile(r"`(spiel-cr [^`\n]* --game [^`\n]*)`")
 
 
-def test_pages_are_read():
-    """There are as many blocks as fences, of kinds that are known."""
+def test_every_code_fence_is_parsed():
+    """Each pair of fences is a block of a known kind."""
     for page in pages.PAGES:
         kinds = [list(pages.blocks(page, kind)) for kind in ("python", "py", "sh", "")]
         fences = re.findall(r"^```", page.read_text("utf-8"), re.MULTILINE)
@@ -65,8 +65,8 @@ def test_pages_are_read():
         assert all(block.text.strip() for block in itertools.chain(*kinds))
 
 
-def test_commands_are_known():
-    """The parsers take all commands: their names, options and kinds of values."""
+def test_documented_commands_are_valid():
+    """The parsers accept all commands, with their options and values."""
     parser, count = main.make_parser(), 0
     for page in pages.PAGES:
         inline = _INLINE.findall(page.read_text("utf-8"))
@@ -94,8 +94,8 @@ def _parse_benchmark(name, words):
         benchmarks.find(words[0]).parse(options)
 
 
-def test_targets_of_the_makefile_name_programs():
-    """Each has a command that its parser takes."""
+def test_makefile_targets_run_valid_commands():
+    """The parsers accept the commands of all targets."""
     text = (pages.ROOT / "Makefile").read_text("utf-8")
     commands = re.findall(r"\$\(BIN\)/python -m (.*?)(?: \\)?$", text, re.MULTILINE)
     assert len(commands) == text.count("/python -m ") == 8
@@ -116,7 +116,7 @@ def test_targets_of_the_makefile_name_programs():
 
 @pytest.fixture
 def folder(tmp_path, monkeypatch):
-    """An empty one to work in, with a game and an algorithm of one's own beside."""
+    """Change to a new folder with a user-defined game and algorithm."""
     monkeypatch.chdir(tmp_path)
     for file in ("tests/project/my_game.py", "examples/cfr_variants.py"):
         shutil.copy(pages.ROOT / file, tmp_path)
@@ -133,7 +133,7 @@ def _make_phantom():
     result.save("phantom.npz")
 
 
-def _start_of_signals():
+def _define_public_tree_example():
     """Return the names of the example of another page."""
     guide = pages.ROOT / "docs" / "how-to" / "batched-rules.md"
     (first, *_) = pages.blocks(guide, "python")
@@ -142,7 +142,7 @@ def _start_of_signals():
     return names
 
 
-def _make_mine():
+def _make_trained_policy():
     importlib.import_module("my_game")
     trained = spiel_cr.solve(
         "my_game(size=5)",
@@ -164,14 +164,14 @@ def _make_agent():
 _BEFORE = {
     "phantom_policy": _make_phantom,
     "agent_file": _make_agent,
-    "trained_policy": _make_mine,
-    "public_tree_example": _start_of_signals,
+    "trained_policy": _make_trained_policy,
+    "public_tree_example": _define_public_tree_example,
 }
 
 
 @pytest.mark.slow
 @each_page(_python)
-def test_python_runs(page, folder):
+def test_python_blocks_run(page, folder):
     names = {"__name__": "docs"}
     for name in pages.preparations(page):
         names |= _BEFORE[name]() or {}
@@ -181,14 +181,14 @@ def test_python_runs(page, folder):
 
 
 @pytest.fixture
-def visitor(monkeypatch):
-    """In the browser's place: looks at the page that a command serves, then Ctrl-C.
+def visited_pages(monkeypatch):
+    """Replace the browser: load the page that a command serves, then interrupt it.
 
     Returns:
-      The pages that it has seen.
+      The pages that were loaded.
     """
     seen = []
-    # Not by a proxy that the environment names.
+    # Ignore proxies of the environment.
     direct = urllib.request.build_opener(urllib.request.ProxyHandler({}))
 
     def look(address):
@@ -196,7 +196,7 @@ def visitor(monkeypatch):
             with direct.open(address, timeout=60) as answer:
                 seen.append(answer.read().decode())
         finally:
-            # Whatever happens, or the command waits for ever.
+            # After an error, too: otherwise the command would wait for ever.
             os.kill(os.getpid(), signal.SIGINT)
 
     def visit(address):
@@ -209,12 +209,12 @@ def visitor(monkeypatch):
 
 @pytest.mark.slow
 @each_page(_commands)
-def test_commands_run(page, folder, visitor, monkeypatch, capsys):
+def test_documented_commands_run(page, folder, visited_pages, monkeypatch, capsys):
     for name in pages.preparations(page):
         _BEFORE[name]()
     rng = np.random.default_rng(0)
     for words in _commands(page):
-        # For the one that asks a person; the same move is not always legal.
+        # Answers for commands with a person; a fixed move is not always legal.
         answers = "".join(f"{rng.integers(3)}\n" for _ in range(1000))
         monkeypatch.setattr(sys, "stdin", io.StringIO(answers))
         monkeypatch.setattr(sys, "argv", words)
@@ -223,7 +223,9 @@ def test_commands_run(page, folder, visitor, monkeypatch, capsys):
         except SystemExit as stopped:
             assert not stopped.code, (words, capsys.readouterr().err[-2000:])
     served = sum("--web" in words for words in _commands(page))
-    assert len(visitor) == served and all("<html" in text for text in visitor)
+    assert len(visited_pages) == served and all(
+        "<html" in text for text in visited_pages
+    )
 
 
 @pytest.mark.slow

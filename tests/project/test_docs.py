@@ -1,4 +1,4 @@
-"""What README.md and docs/ promise: code that runs, links that lead somewhere."""
+"""README.md and docs/: examples, links, tables, and the site."""
 
 import inspect
 import re
@@ -24,7 +24,7 @@ _EMPTY_MARKS = re.compile(r"<!--[^>]*-->\s*<!--[^>]*-->")
 
 
 def anchor(heading):
-    """GitHub's name for a heading."""
+    """Return GitHub's anchor for a heading."""
     return re.sub(r"[^\w\- ]", "", heading.strip().lower()).replace(" ", "-")
 
 
@@ -39,7 +39,7 @@ def test_python_of_the_readme_runs(capsys):
     assert "infosets differ" in second
 
 
-def test_the_example_with_cards_is_solved(capsys):
+def test_card_game_example_has_the_known_equilibrium(capsys):
     """Bluffs and calls are indifferent: a third of each (Chen & Ankenman 2006)."""
     runpy.run_path(str(ROOT / "examples" / "card_game.py"), run_name="__main__")
     numbers = re.findall(r"[\d.]*\d", capsys.readouterr().out)
@@ -49,7 +49,7 @@ def test_the_example_with_cards_is_solved(capsys):
 
 
 @each_page
-def test_links_lead_somewhere(page):
+def test_links_have_existing_targets(page):
     for link in _LINK.findall(page.read_text("utf-8")):
         if "://" in link or link.startswith("mailto:"):
             continue
@@ -61,22 +61,21 @@ def test_links_lead_somewhere(page):
             assert fragment in map(anchor, headings), link
 
 
-def test_the_site_has_all_pages():
-    """Each page is in the site's list, once."""
+def test_site_navigation_lists_each_page_once():
     listed = re.findall(r": ([\w/-]+\.md)$", (ROOT / "mkdocs.yml").read_text(), re.M)
     assert sorted(listed) == sorted(map(pages.name_of, pages.MANUAL))
 
 
 @pytest.mark.slow
-def test_the_site_builds(tmp_path):
-    """Strictly: a broken link, or a docstring that cannot be read, is an error."""
+def test_site_builds_in_strict_mode(tmp_path):
+    """Broken links and invalid docstrings are errors."""
     pytest.importorskip("mkdocs", reason="the extra docs is not installed")
     subprocess.run(["make", "linked"], cwd=ROOT, check=True)
     build = [sys.executable, "-m", "mkdocs", "build", "--site-dir", str(tmp_path)]
     subprocess.run(build, cwd=ROOT, check=True)
     for page in tmp_path.rglob("*.html"):
         assert 'src="http' not in page.read_text("utf-8"), (
-            "nothing comes from elsewhere"
+            "the page loads an external resource"
         )
     page = (tmp_path / "reference" / "python-api.html").read_text("utf-8")
     for name in spiel_cr.__all__:
@@ -86,7 +85,7 @@ def test_the_site_builds(tmp_path):
 
 
 @each_page
-def test_nothing_is_left_to_fill_in(page):
+def test_pages_have_no_placeholders(page):
     text = page.read_text("utf-8")
     lines = [line.strip() for line in text.splitlines()]
     assert "DEMO" not in lines
@@ -112,10 +111,10 @@ def test_table_of_games_gives_the_defaults(row):
     assert written == {key: str(value) for key, value in defaults.items()}
 
 
-def test_the_table_of_papers_is_current():
+def test_papers_table_is_current():
     """`make papers` writes it; the bibliography has every work that docstrings cite."""
     papers = runpy.run_path(str(ROOT / "docs" / "site" / "papers.py"))
-    assert papers["PAGE"].read_text("utf-8") == papers["page"](), "call make papers"
+    assert papers["PAGE"].read_text("utf-8") == papers["page"](), "run `make papers`"
     known, unknown, count = papers["works"](), [], 0
     for name, doc in papers["docstrings"]():
         for citation, work in papers["cited"](" ".join(doc.split()), known):
@@ -124,8 +123,8 @@ def test_the_table_of_papers_is_current():
     assert count > 100 and not unknown
 
 
-def test_citations_are_told_apart():
-    """By authors and year; deviations and equations are those of the docstring."""
+def test_citations_are_distinguished_by_authors_and_year():
+    """The table also has the deviations and equations of docstrings."""
     papers = runpy.run_path(str(ROOT / "docs" / "site" / "papers.py"))
     text = "Brown & Sandholm 2019; Brown et al. (2019, eq. 4); Nobody & Else 1999"
     found = [work and work.key for _, work in papers["cited"](text, papers["works"]())]

@@ -1,4 +1,4 @@
-"""A wheel, installed into a fresh environment, beside files of a user called `eval`."""
+"""The wheel in a new environment, next to a user's files called `eval`."""
 
 import os
 import pathlib
@@ -14,16 +14,16 @@ import pytest
 
 ROOT = pathlib.Path(__file__).parents[2]
 
-# Where the wheel says that the project is at home.
+# Home page in the metadata of the wheel.
 HOME = "https://example.org/someone/spiel_cr"
 
-# What a user may well have in the folder where they work.
+# Content of files that a user may have in the working folder.
 HOSTILE = "raise RuntimeError('the eval of a user was imported')\n"
 
 
 @pytest.fixture(scope="module")
 def source(tmp_path_factory) -> pathlib.Path:
-    """A copy, so that no build folder of this checkout goes into a wheel."""
+    """Copy the sources, so that build folders of this checkout are not in the wheel."""
     source = tmp_path_factory.mktemp("copy") / "source"
     files = subprocess.run(
         ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"],
@@ -40,7 +40,7 @@ def source(tmp_path_factory) -> pathlib.Path:
 
 @pytest.fixture(scope="module")
 def wheel(source, tmp_path_factory) -> pathlib.Path:
-    """As for a package index."""
+    """Build the wheel with a home page, as for a package index."""
     folder = tmp_path_factory.mktemp("wheel")
     build = [sys.executable, "-m", "pip", "wheel", "--quiet", "--no-deps"]
     build += ["--no-build-isolation", "--wheel-dir", str(folder), str(source)]
@@ -51,10 +51,10 @@ def wheel(source, tmp_path_factory) -> pathlib.Path:
 
 @pytest.fixture(scope="module")
 def environment(wheel, tmp_path_factory) -> pathlib.Path:
-    """An environment that has the wheel, and what it depends on from this one.
+    """Create an environment with the wheel, and with dependencies of this one.
 
-    Lines of a .pth file add folders, but not what .pth files there say: the editable
-    install of this checkout stays outside.
+    Lines of a .pth file add folders without their .pth files, so the editable install
+    of this checkout is not visible.
     """
     folder = tmp_path_factory.mktemp("environment")
     venv.create(folder, with_pip=False)
@@ -72,28 +72,28 @@ def environment(wheel, tmp_path_factory) -> pathlib.Path:
 
 @pytest.fixture
 def workplace(tmp_path) -> pathlib.Path:
-    """A user's folder with an `eval.py` and an `eval/` of their own."""
+    """Create a user's folder with a module and a package called `eval`."""
     (tmp_path / "eval.py").write_text(HOSTILE)
     (tmp_path / "eval").mkdir()
     (tmp_path / "eval" / "__init__.py").write_text(HOSTILE)
     return tmp_path
 
 
-def test_only_two_names_are_installed(wheel):
+def test_wheel_installs_two_packages_with_their_data(wheel):
     names = {name.split("/")[0] for name in zipfile.ZipFile(wheel).namelist()}
     assert {n for n in names if ".dist-info" not in n} == {"spiel_cr", "game_defs"}
     inside = zipfile.ZipFile(wheel).namelist()
     assert "spiel_cr/eval/cli/main.py" in inside
     assert "game_defs/py.typed" in inside and "spiel_cr/py.typed" in inside
-    # Where the public names are.
+    # The list of public names.
     assert "spiel_cr/__init__.pyi" in inside
     assert any(name.startswith("game_defs/maps/") for name in inside)
     for page in ("inspection/tree_page.js", "reporting/html_page.css"):
         assert f"spiel_cr/eval/{page}" in inside
 
 
-def test_links_work_where_a_package_index_shows_them(wheel):
-    """All are absolute, and lead to files that there are."""
+def test_links_for_a_package_index_are_absolute(wheel):
+    """They lead to existing files."""
     inside = zipfile.ZipFile(wheel)
     (name,) = (n for n in inside.namelist() if n.endswith("/METADATA"))
     metadata = inside.read(name).decode()
@@ -107,7 +107,7 @@ def test_links_work_where_a_package_index_shows_them(wheel):
         assert (ROOT / path).exists(), link
 
 
-def test_without_an_address_no_links_are_made_up(source, tmp_path):
+def test_links_stay_relative_without_a_home_page(source, tmp_path):
     unset = {k: v for k, v in os.environ.items() if k != "SPIEL_CR_HOME"}
     code = [sys.executable, "setup.py", "--quiet", "egg_info", "--egg-base"]
     subprocess.run([*code, str(tmp_path)], cwd=source, check=True, env=unset)
@@ -115,7 +115,7 @@ def test_without_an_address_no_links_are_made_up(source, tmp_path):
     assert "Project-URL" not in metadata and "](docs/" in metadata
 
 
-def test_the_command_line_ignores_a_users_eval(environment, workplace):
+def test_command_line_ignores_a_users_eval(environment, workplace):
     code = "from spiel_cr.eval.cli import main; main.main()"
     words = ["info", "--game", "python_rock_paper_scissors(num_actions=5)"]
     found = subprocess.run(
@@ -128,8 +128,8 @@ def test_the_command_line_ignores_a_users_eval(environment, workplace):
     assert "histories" in found.stdout
 
 
-def test_scripts_beside_a_users_eval_work(environment, workplace):
-    """Both ways round: theirs is still what `import eval` gives them."""
+def test_scripts_next_to_a_users_eval_work(environment, workplace):
+    """`import eval` still imports the module of the user."""
     (workplace / "eval.py").write_text("MINE = True\n")
     (workplace / "eval" / "__init__.py").unlink()
     (workplace / "eval").rmdir()
@@ -150,8 +150,8 @@ def test_scripts_beside_a_users_eval_work(environment, workplace):
     assert found.stdout.split() == ["10"]
 
 
-def test_the_wheels_command_says_its_version(environment, workplace):
-    """Away from the checkout, by the entry point that the script `spiel-cr` calls."""
+def test_installed_command_prints_its_version(environment, workplace):
+    """The entry point of `spiel-cr` is called outside the checkout."""
     script = workplace / "script.py"
     script.write_text(
         "import importlib.metadata, sys\n"

@@ -1,4 +1,4 @@
-"""Names in the product hold none of the words that the style guide replaces."""
+"""Names in the product do not contain words that the style guide replaces."""
 
 import collections
 import fnmatch
@@ -38,8 +38,8 @@ ALLOWED_NAMES = {
     "linear_program": "the term of optimisation",
     "layout": "the arrays of the sequence form",
 }
-# Words that say nothing about a thing, and the largest number of identifiers with them
-# in all four folders together.
+# Words without a technical meaning, and the largest number of identifiers with them in
+# all four folders together.
 EMPTY_WORDS = set(
     "own mine ours theirs found given known said asked met worth odds laid who what "
     "why whole begun there here apart won made told came owed nobody".split()
@@ -65,7 +65,7 @@ def is_allowed(word: str, name: sources.Name) -> bool:
 
 @pytest.fixture(scope="module")
 def replaced() -> dict[str, list[sources.Name]]:
-    """The public names of the product by the replaced word that they hold."""
+    """Return the public names of the product by the replaced word in them."""
     found = collections.defaultdict(list)
     table = set(replaced_words())
     for path in sources.files():
@@ -75,7 +75,7 @@ def replaced() -> dict[str, list[sources.Name]]:
     return found
 
 
-def test_public_names_hold_no_replaced_word(replaced):
+def test_public_names_contain_no_replaced_words(replaced):
     table = replaced_words()
     hints = [
         f"{name.place}: {name.name}: replace {word!r} by: {table[word]}"
@@ -86,7 +86,7 @@ def test_public_names_hold_no_replaced_word(replaced):
     assert not hints, "\n".join(sorted(hints))
 
 
-def test_the_style_guide_has_its_words():
+def test_style_guide_lists_replaced_words():
     table = replaced_words()
     assert len(table) > 70
     assert table["promise"] == "constraint"
@@ -103,7 +103,7 @@ def test_the_style_guide_has_its_words():
         ("parser.add('--instruments', help='--instruments or so')", {"--instruments"}),
     ],
 )
-def test_replaced_words_are_noticed(source, names, tmp_path, monkeypatch):
+def test_replaced_words_are_detected(source, names, tmp_path, monkeypatch):
     monkeypatch.setattr(sources, "ROOT", tmp_path)
     path = tmp_path / "module.py"
     path.write_text(source)
@@ -112,7 +112,7 @@ def test_replaced_words_are_noticed(source, names, tmp_path, monkeypatch):
     assert {name.name for name in found if sources.words(name.name) & table} == names
 
 
-def test_identifiers_say_what_a_thing_is():
+def test_few_identifiers_contain_empty_words():
     names = [
         name
         for path in sources.files()

@@ -1,4 +1,4 @@
-"""The bugs that `planted_bugs` plants still have one place each."""
+"""Each bug of `planted_bugs` can still be planted at exactly one place."""
 
 import pytest
 
@@ -6,6 +6,6 @@ from tests.support.planted_bugs import BUGS, ROOT
 
 
 @pytest.mark.parametrize("bug", BUGS, ids=lambda bug: bug.file)
-def test_what_a_bug_replaces_occurs_once(bug):
+def test_replaced_code_of_each_bug_occurs_once(bug):
     assert (ROOT / bug.file).read_text("utf-8").count(bug.right) == 1
     assert (ROOT / bug.tests).is_dir()

@@ -1,4 +1,4 @@
-"""The check of the project's language, and what pages of the documentation declare."""
+"""The check of the project's language, and declarations and links of pages."""
 
 import re
 
@@ -58,7 +58,7 @@ each_page = pytest.mark.parametrize("page", pages.MANUAL, ids=pages.name_of)
         ("Players forget their cards.", "forget"),
     ],
 )
-def test_forms_to_avoid_are_noticed(text, name):
+def test_forms_to_avoid_are_detected(text, name):
     assert any(found.startswith(name) for found, _ in prose.findings(text))
 
 
@@ -75,7 +75,7 @@ def test_plain_sentences_pass(text):
     assert not list(prose.findings(text))
 
 
-def test_entries_of_arguments():
+def test_argument_entries_must_begin_with_a_noun():
     text = (
         "Solve.\n\nArgs:\n  seed: of chance.\n  game: Game to solve.\n\nReturns:\n  x."
     )
@@ -85,7 +85,7 @@ def test_entries_of_arguments():
     assert prose.begins_with_noun(found["game"])
 
 
-def test_summaries():
+def test_summaries_must_not_begin_with_what_or_a_dtype():
     assert not prose.begins_well("What a user gives.")
     assert not prose.begins_well("int64 [n], the rows.")
     assert prose.begins_well("Return the rows.")

@@ -70,7 +70,7 @@ def test_examples_run(tmp_path):
     assert not (texts and run(texts, tmp_path))
 
 
-def test_examples_that_fail_are_noticed(tmp_path):
+def test_failing_examples_are_detected(tmp_path):
     texts = {"right": ">>> 1 + 1\n2", "wrong": ">>> 1 + 1\n3", "name": ">>> right\n"}
     assert set(run(texts, tmp_path)) == {"wrong", "name"}
 

@@ -44,7 +44,7 @@ def _is_kind(node: ast.expr) -> bool:
 
 
 def _compares_form(node: ast.Compare) -> bool:
-    """Whether a form or kind is compared with a value, other than a user's option."""
+    """Return whether a form or kind is compared with a value (options excepted)."""
     if not isinstance(node.ops[0], ast.Eq | ast.NotEq | ast.In):
         return False
     left, right = node.left, node.comparators[0]
@@ -82,7 +82,7 @@ def kind_tests(nodes: list[ast.AST]) -> list[int]:
     return sorted(lines)
 
 
-def test_few_places_test_kinds():
+def test_number_of_kind_tests_is_limited():
     places = []
     for path in sources.files():
         name = sources.relative(path)
@@ -106,7 +106,7 @@ def test_few_places_test_kinds():
         ("options.form == TREE; x.form is None", 0),
     ],
 )
-def test_tests_on_kinds_are_noticed(source, count):
+def test_kind_tests_are_detected(source, count):
     assert len(kind_tests(list(ast.walk(ast.parse(source))))) == count
 
 

@@ -14,12 +14,12 @@ CODE = [cell for cell in CELLS if cell["cell_type"] == "code"]
 
 
 def number_after(words, text):
-    """The number that is printed after these words."""
+    """Return the number that is printed after some words."""
     return float(re.search(re.escape(words) + r"\s*([-+.\de]+)", text).group(1))
 
 
-def test_form():
-    """What notebook programs want of a file of this version."""
+def test_notebook_has_a_valid_format():
+    """Cells have the fields of format 4.5, and outputs are short."""
     notebook = json.loads(NOTEBOOK.read_text("utf-8"))
     assert (notebook["nbformat"], notebook["nbformat_minor"]) == (4, 5)
     assert len({cell["id"] for cell in CELLS}) == len(CELLS)
@@ -27,11 +27,11 @@ def test_form():
         assert set(cell) >= {"metadata", "source", "outputs", "execution_count"}
         lines = [line for output in cell["outputs"] for line in output["text"]]
         assert len(lines) <= 3
-    # The one that programs which run notebooks put their own values after.
+    # Programs that run notebooks insert their parameters after this cell.
     assert [c["metadata"] for c in CODE if c["metadata"]] == [{"tags": ["parameters"]}]
 
 
-def test_files_that_it_names_are_there():
+def test_files_named_in_the_notebook_exist():
     text = "".join(
         line for c in CELLS if c["cell_type"] == "markdown" for line in c["source"]
     )
@@ -43,7 +43,7 @@ def test_files_that_it_names_are_there():
 
 @pytest.fixture
 def no_windows(monkeypatch):
-    """Pictures are drawn to nowhere, if they are drawn at all."""
+    """Draw figures without a window, if matplotlib is installed."""
     with contextlib.suppress(ImportError):
         from matplotlib import pyplot
 
@@ -52,7 +52,7 @@ def no_windows(monkeypatch):
 
 
 def run(**parameters):
-    """What all cells print."""
+    """Run all cells; return what they print."""
     space, printed = {"__name__": "tutorial"}, io.StringIO()
     with contextlib.redirect_stdout(printed):
         for cell in CODE:
@@ -65,31 +65,31 @@ def run(**parameters):
 
 
 def check(text, gain):
-    """What holds of every game.
+    """Check values that the notebook prints for any game.
 
     Args:
-      text: what the cells printed.
-      gain: which share of the best response is found at least.
+      text: Output of the cells.
+      gain: Smallest share of the best-response value that must be found.
     """
     assert number_after("NashConv", text) < 0.01
     assert number_after("by linear programming", text) < 1e-9
     assert number_after("solves, NashConv", text) < 0.05
     found, best = number_after("found", text), number_after(" of", text)
     assert gain * best <= found <= best
-    # Hidden in the far box every third time, by the indifference of who looks.
+    # The far box has probability 1/3, which makes the searching player indifferent.
     assert "near, far: [0.6667 0.3333]" in text
 
 
-def test_cells_run(no_windows):
+def test_notebook_cells_run(no_windows):
     text = run(game="kuhn_poker", size=0.2)
     assert "58 histories, [6, 6] infosets" in text
     check(text, 0.5)
 
 
 @pytest.mark.slow
-def test_cells_run_at_full_size(no_windows):
+def test_notebook_cells_run_at_full_size(no_windows):
     text = run()
     assert "895 histories, [60, 60] infosets" in text
     check(text, 0.9)
-    # 1.15 with these seeds; a resolving player that gives nothing away wins.
+    # The mean return is 1.15 with these seeds.
     assert number_after("mean return", text) > 0.3

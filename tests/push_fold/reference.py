@@ -1,4 +1,4 @@
-"""References of jam or fold: hands one by one, and a small stochastic game."""
+"""References for push/fold: enumerated hands, and a small stochastic game."""
 
 import itertools
 from collections.abc import Sequence
@@ -10,12 +10,12 @@ from spiel_cr.push_fold.hands import ORDERS, HandTables
 
 
 def strength_classes(rng: np.random.Generator, classes: int) -> np.ndarray:
-    """[C, 3], chances that a class of hands turns out weak, middling or strong."""
+    """Draw [C, 3], probabilities that a class is weak, middling or strong."""
     return rng.dirichlet(np.ones(3), classes)
 
 
 def order_chance(strength: np.ndarray, hands: Sequence[int], ranks: tuple) -> float:
-    """The chance that these classes finish in this order, strengths independent."""
+    """Return the probability of a showdown order, for independent strengths."""
     total = 0.0
     for values in itertools.product(range(3), repeat=len(hands)):
         better = sorted(set(values), reverse=True)
@@ -27,10 +27,10 @@ def order_chance(strength: np.ndarray, hands: Sequence[int], ranks: tuple) -> fl
 
 
 def small_tables(seed: int, classes: int) -> tuple[HandTables, np.ndarray, np.ndarray]:
-    """Tables of a few classes with cards that depend on each other.
+    """Make tables of a few classes of hands whose deals are dependent.
 
     Returns:
-      The tables, the chances [C, C, C] of deals, and `strength_classes`.
+      The tables, the probabilities [C, C, C] of deals, and `strength_classes`.
     """
     rng = np.random.default_rng(seed)
     deals = rng.random((classes,) * 3)
@@ -64,13 +64,13 @@ def small_tables(seed: int, classes: int) -> tuple[HandTables, np.ndarray, np.nd
 def enumerate_hands(
     deals: np.ndarray, strength: np.ndarray, jams: np.ndarray, worth: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Values of decisions, and chances of outcomes, deal by deal.
+    """Compute values of decisions and probabilities of outcomes, deal by deal.
 
     Args:
-      deals: [C] * n, chances.
-      strength: of `strength_classes`.
-      jams: [I, C].
-      worth: [O, n].
+      deals: Probabilities of deals, [C] * n.
+      strength: Result of `strength_classes`.
+      jams: Probabilities of jamming, [I, C].
+      worth: Utilities of outcomes, [O, n].
 
     Returns:
       fold and jam [I, C], ends [O], as `hands.Values` without the batch.
@@ -99,23 +99,24 @@ def enumerate_hands(
     return values[0], values[1], ends
 
 
-class StopOrGoOn:
-    """Two states; player p alone acts in state p: it stops and wins 1, or goes on.
+class StopOrContinue:
+    """A game of two states in which player p stops and wins 1, or continues.
 
-    Who goes on stays where it is, and nothing is paid; for ever that is worth nothing.
-    Implements `outer.StochasticGame`; profiles are [2, 1], probabilities to go on.
+    Only player p acts in state p. Continuing keeps the state and pays nothing, so the
+    value of continuing for ever is 0. The class implements `outer.StochasticGame`;
+    profiles are probabilities of continuing, [2, 1].
     """
 
     def __init__(self, start: float) -> None:
-        """Takes what the player who acts expects at first."""
+        """Set the initial value of each state for the player who acts."""
         self.start = start
 
     def start_values(self) -> np.ndarray:
-        """[2, 2], by state and player."""
+        """Return initial values [2, 2], by state and player."""
         return np.eye(2) * self.start
 
     def start_profile(self) -> np.ndarray:
-        """Half and half."""
+        """Return the uniform profile."""
         return np.full((2, 1), 0.5)
 
     def play(self, profile, values, inner, begin):
@@ -145,13 +146,13 @@ class StopOrGoOn:
 
 
 def ex_post_gains(game, profile: np.ndarray, tolerance: float = 0.0) -> np.ndarray:
-    """What each player can win by deviating, float64 [N, n], in the values' unit."""
+    """Return the gain of each player by deviating, float64 [N, n]."""
     values, _ = outer.best_deviation(game, profile, tolerance=tolerance)
     return values - game.evaluate(profile)
 
 
 def one_card(cards: int) -> HandTables:
-    """One card each, uniform and independent, the higher one wins."""
+    """Make tables for one uniform card per player, of which the higher one wins."""
     each = np.ones((cards, cards)) / cards**2
     win, tie = np.tril(each, -1), np.diag(np.diag(each))
     none = np.zeros((0, cards)), np.zeros((len(ORDERS), 0, cards))

@@ -1,4 +1,4 @@
-"""The independent chip model beside published values, and what it must keep."""
+"""The independent chip model: published values and invariants."""
 
 import numpy as np
 import pytest
@@ -18,19 +18,19 @@ from spiel_cr.push_fold.chip_model import chip_model, finishing_orders
             [323.20, 278.12, 195.79, 112.89],
             2,
         ),
-        # Heads-up it is the share of the chips.
+        # Heads-up, the value is the share of the chips.
         ([1, 3], [1, 0], [0.25, 0.75], 12),
-        # Who has no chips has the last places.
+        # Players without chips share the last places.
         ([2, 0, 0], [9, 5, 1], [9, 3, 3], 12),
     ],
 )
-def test_published_values(stacks, prizes, expected, digits):
+def test_chip_model_equals_published_values(stacks, prizes, expected, digits):
     np.testing.assert_allclose(
         chip_model(np.array(stacks), np.array(prizes)), expected, atol=0.51 / 10**digits
     )
 
 
-def test_many_players_at_once():
+def test_batched_chip_model_is_symmetric_and_sums_to_the_prizes():
     rng = np.random.default_rng(0)
     stacks = rng.integers(1, 100, (5, 7))
     prizes = np.array([5.0, 3, 2])
@@ -54,15 +54,15 @@ def test_many_players_at_once():
         ([1, np.nan], [1], "stacks"),
     ],
 )
-def test_refusals(stacks, prizes, said):
+def test_rejects_invalid_stacks_and_prizes(stacks, prizes, said):
     with pytest.raises(ValueError, match=said):
         chip_model(np.array(stacks), np.array(prizes))
 
 
-def test_too_many_players():
+def test_rejects_too_many_players():
     with pytest.raises(GameTooLargeError, match="19"):
         chip_model(np.ones(19), np.ones(1))
 
 
-def test_weak_orders_are_counted_as_fubini_did():
+def test_number_of_finishing_orders_is_the_fubini_number():
     assert [len(finishing_orders(n)) for n in (1, 2, 3, 4)] == [1, 3, 13, 75]

@@ -1,4 +1,4 @@
-"""The command: what it says, its page in a browser, and going on after Ctrl-C."""
+"""The command `push-fold`: report, page in a browser, resuming after Ctrl-C."""
 
 import pathlib
 import signal
@@ -14,20 +14,20 @@ from spiel_cr.eval.reporting import push_charts
 from tests.support import browser
 from tests.support.commands import refused, report
 
-# The same in all tests, which so compile the same programs.
+# The same options in all tests, so that functions are compiled only once.
 WORDS = (
     "--stacks=2400/2400 --prizes=1 --blinds=300/600 --boards=16 --rounds=3 --steps=200"
 ).split()
 
 
 def run(capsys, *words):
-    """The JSON of the command."""
+    """Run the command; return its JSON report."""
     return report(capsys, "push-fold", *words)
 
 
 @pytest.mark.slow
-def test_unrestricted_opponent(capsys, tmp_path):
-    """Stacks are named in chips; the given ones are printed, and what may be lost."""
+def test_unrestricted_opponent_report_has_stacks_and_gaps(capsys, tmp_path):
+    """The report has lower bounds and gaps of all stacks in chips."""
     words = [*WORDS, f"--cache={tmp_path}"]
     found = run(capsys, *words, "--unrestricted-opponent")
     least = found["unrestricted_opponent"]
@@ -35,7 +35,7 @@ def test_unrestricted_opponent(capsys, tmp_path):
     lower, gap = np.array(least["lower"]), np.array(least["gap_points"])
     np.testing.assert_allclose(gap, 100 * (1 - lower[::-1, ::-1] - lower))
     assert least["largest_gap_points"] == gap.max() > 0.02
-    # Who may raise and give up does not win less than who may not.
+    # An opponent that may raise and fold later does not win less.
     assert lower[7, 0] < found["values"][0] + 0.005
     assert "unrestricted_opponent" not in run(capsys, *words)
     words = ("--stacks=900/900/900", "--prizes=1", "--blinds=300/600")
@@ -43,10 +43,10 @@ def test_unrestricted_opponent(capsys, tmp_path):
     assert "two stacks" in refused(capsys, "push-fold", *words)
 
 
-# Stops after the first checkpoint, until a signal comes.
+# Waits for a signal after the first checkpoint.
 WAITING = """
 import signal
-# Whoever runs the tests in the background may have told its children to ignore it.
+# Processes in the background may ignore the signal.
 signal.signal(signal.SIGINT, signal.default_int_handler)
 from spiel_cr.common import storage
 from spiel_cr.eval.cli import entry
@@ -59,8 +59,8 @@ entry.main()
 """
 
 
-def test_going_on_after_ctrl_c(capsys, tmp_path):
-    """To the bits of a run that nothing disturbed."""
+def test_interrupted_run_resumes_bitwise_identically(capsys, tmp_path):
+    """The solution equals that of a run without an interruption."""
     words = [*WORDS, f"--cache={tmp_path / 'k'}"]
 
     cut, whole = tmp_path / "cut", tmp_path / "whole"
@@ -83,7 +83,7 @@ def test_going_on_after_ctrl_c(capsys, tmp_path):
 
 
 def page(folder: pathlib.Path, players: int) -> pathlib.Path:
-    """A page of charts that jam a class of hands more, the later it is listed."""
+    """Write a page of charts in which later classes of hands are jammed more often."""
     names = ("button", "small blind", "big blind")[3 - players :]
     each = [1000.0 * (p + 1) for p in range(players)]
     keys = (
@@ -107,8 +107,8 @@ def page(folder: pathlib.Path, players: int) -> pathlib.Path:
 
 @browser.needs_browser
 @pytest.mark.parametrize("width", [1280, 390])
-def test_page_in_a_real_browser(tmp_path, width):
-    """All 13 columns are there without scrolling; no name of a hand is cut."""
+def test_charts_fit_the_browser_window(tmp_path, width):
+    """All 13 columns are visible without scrolling, and no name of a hand is cut."""
     with browser.LiveBrowser(tmp_path, width=width) as live:
         live.open(page(tmp_path, 3).as_uri())
         assert not live.console

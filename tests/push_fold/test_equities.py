@@ -1,4 +1,4 @@
-"""Tables of all-in hands: sampled ones beside enumerated boards, and their files."""
+"""Tables of all-in hands: sampled and enumerated boards, and files."""
 
 import itertools
 
@@ -15,10 +15,10 @@ def strength(sets):
     return strengths.strengths(strengths.split(sets))
 
 
-def test_a_table_is_kept(tmp_path):
+def test_table_is_cached_in_a_file(tmp_path):
     made = equities.through(tmp_path, strength, equities.Draws(2, 1))
     assert made.boards == 512 and made.above.size == 0
-    # No strength is asked for again.
+    # Strengths are not computed again.
     again = equities.through(tmp_path, None, equities.Draws(2, 1))
     for mine, theirs in zip(made, again, strict=True):
         np.testing.assert_array_equal(mine, theirs)
@@ -33,7 +33,7 @@ def test_a_table_is_kept(tmp_path):
 
 
 def enumerated(first: list[int], second: list[int]) -> np.ndarray:
-    """Chances that the first hand wins, and that it ties, over all boards."""
+    """Return the probabilities that the first hand wins and ties, over all boards."""
     bits = strengths.card_bits(4)
     rest = [c for c in range(52) if c not in first + second]
     boards = np.array(list(itertools.combinations(range(48), 5)), np.int8)
@@ -43,7 +43,7 @@ def enumerated(first: list[int], second: list[int]) -> np.ndarray:
 
 
 @pytest.mark.slow
-def test_pairs_are_those_of_enumerated_boards():
+def test_sampled_pair_equities_equal_enumerated_boards():
     table = equities.sample(strength, equities.Draws(2, 30_000, 1))
     index = hand_classes.class_names().index
     # Of 36 deals of aces and kings, 6 share both suits, 24 one, 6 none.
@@ -51,7 +51,7 @@ def test_pairs_are_those_of_enumerated_boards():
     share = [enumerated(aces, kings) for kings in ([46, 47], [44, 46], [44, 45])]
     win, tie = np.average(share, axis=0, weights=[1, 4, 1])
     # Six independent deals per board of 0.66 that fit; boards are shared by them, at
-    # worst completely. Five standard errors: a false alarm in 1.7 million.
+    # worst completely. Five standard errors: one false alarm in 1.7 million.
     error = 5 * 0.5 / np.sqrt(0.66 * table.boards)
     assert abs(table.win[index("AA"), index("KK")] - win) < error
     assert abs(table.tie[index("AA"), index("KK")] - tie) < error
@@ -59,19 +59,19 @@ def test_pairs_are_those_of_enumerated_boards():
 
 
 @pytest.mark.slow
-def test_three_hands_say_the_same_of_two():
+def test_three_hand_table_agrees_with_the_pair_table():
     table = equities.sample(strength, equities.Draws(3, 20_000, 2))
     tables = equities.hand_tables(table)
     c = hand_classes.NUM_CLASSES
     orders = dict(zip(ORDERS, tables.order3.reshape(-1, c, c, c), strict=True))
-    # a > b, whatever c.
+    # The first hand beats the second, for any third hand.
     better = [ranks for ranks in ORDERS if ranks[0] < ranks[1]]
     assert len(better) == 5
     win = sum(orders[ranks].sum(axis=2) for ranks in better)
     there = tables.deal > 0
     found, expected = (x[there] / tables.deal[there] for x in (win, tables.win))
-    # Both tables come from the same boards, so board noise cancels; what is left is
-    # which suits each block drew.
+    # Both tables come from the same boards, so noise of boards cancels. The rest is
+    # noise of the suits that each block drew.
     assert np.abs(found - expected).mean() < 0.005
     assert np.abs(found - expected).max() < 0.08
     total = sum(x.sum(dtype=float) for x in orders.values())

@@ -6,7 +6,7 @@ import pytest
 from spiel_cr.push_fold import hand_classes
 
 
-def test_names_and_sizes():
+def test_class_names_and_sizes():
     names, sizes = hand_classes.class_names(), hand_classes.class_sizes()
     assert names[:3] == ["AA", "AKs", "AQs"] and names[13] == "AKo"
     assert names[-1] == "22" and len(set(names)) == 169
@@ -17,7 +17,7 @@ def test_names_and_sizes():
     )
 
 
-def test_deals_of_two():
+def test_pair_deals_count_all_combinations():
     deals, index = hand_classes.pair_deals(), hand_classes.class_names().index
     assert deals.sum() == 1326 * 1225
     assert deals[index("AA"), index("AA")] == 6
@@ -26,12 +26,12 @@ def test_deals_of_two():
 
 
 @pytest.mark.slow
-def test_deals_of_three():
+def test_triple_deals_count_all_combinations():
     deals, index = hand_classes.triple_deals(), hand_classes.class_names().index
     assert deals.sum(dtype=float) == 1326 * 1225 * 1128
     assert deals[(index("AA"),) * 3] == 0
     assert deals[index("AA"), index("KK"), index("QQ")] == 216
-    # Whatever two hands are, 48 cards are left for the third.
+    # For any two hands, 48 cards are left for the third.
     np.testing.assert_array_equal(
         deals.sum(axis=2, dtype=float), hand_classes.pair_deals() * 1128
     )

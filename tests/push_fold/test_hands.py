@@ -1,4 +1,4 @@
-"""Values of jamming and folding, beside hands enumerated one by one."""
+"""Values of jamming and folding, compared with enumerated hands."""
 
 import jax
 import numpy as np
@@ -12,7 +12,7 @@ ROUNDING = 2e-6
 
 
 @pytest.mark.parametrize("players", [2, 3])
-def test_values_are_those_of_enumerated_hands(players):
+def test_values_equal_enumerated_hands(players):
     rng = np.random.default_rng(players)
     tables, deals, strength = small_tables(5, 3)
     infosets, ends = len(rules.infosets(players)), len(rules.outcomes(players))

@@ -1,4 +1,4 @@
-"""What jam or fold wins against any opponent, beside linear programs of each hand."""
+"""Guaranteed values of push/fold play, compared with linear programs per hand."""
 
 import itertools
 
@@ -15,24 +15,24 @@ from tests.push_fold.reference import order_chance, small_tables
 
 TOTAL, SMALL, BIG = 12, 1, 2
 CLASSES = 3
-# 2000 steps of regret matching leave less; a bet that is missing costs more.
+# The error of 2000 steps of regret matching is smaller; a missing bet costs more.
 SOLVED = 2e-4
 
 
 def hand_value(chips, on_small, worth, deals, strength):
-    """The maximin of one hand by a linear program, deal by deal, from the rules.
+    """Return the maximin value of one hand, by a linear program from the rules.
 
     Args:
-      chips: ours.
-      on_small: where we are.
-      worth: our value by our chips after the hand.
-      deals: [C, C], chances, ours first.
-      strength: of `strength_classes`.
+      chips: Chips of the player who maximises.
+      on_small: Whether this player has the small blind.
+      worth: Value of this player by their chips after the hand.
+      deals: Probabilities of deals, [C, C], this player's class first.
+      strength: Result of `strength_classes`.
     """
     theirs, deep = TOTAL - chips, min(chips, TOTAL - chips)
     ours, other = (SMALL, BIG) if on_small else (BIG, SMALL)
     lost = worth[chips - min(ours, theirs)] if chips > ours else None
-    # Name of a bet of the opponent's: what it loses that gives up later, if it may.
+    # Bets of the opponent, with the loss of giving up later; None if not possible.
     if on_small:
         bets = {"blind": min(BIG, chips) if theirs > BIG else None}
     else:
@@ -43,7 +43,7 @@ def hand_value(chips, on_small, worth, deals, strength):
     for h in classes:
         for bet, loss in bets.items():
             for quits in (False, True) if loss is not None else (False,):
-                # u[h] <= sum over our hands of what this plan leaves us.
+                # u[h] <= sum over our hands of our values under this plan.
                 row, constant = np.zeros(len(go) + CLASSES), 0.0
                 row[len(go) + h] = 1
                 for g in classes:
@@ -80,7 +80,7 @@ def hand_value(chips, on_small, worth, deals, strength):
 
 @pytest.fixture(scope="module")
 def maximin():
-    """[TOTAL - 1, 2], by value iteration; the columns are ours of `Guarantee`."""
+    """Return maximin values [TOTAL - 1, 2] by value iteration, as in `Guarantee`."""
     _, deals, strength = small_tables(1, CLASSES)
     values = np.tile(np.arange(TOTAL + 1.0) / TOTAL, (2, 1))
     change = 1.0
@@ -95,7 +95,7 @@ def maximin():
 
 
 @pytest.mark.slow
-def test_least_is_that_of_linear_programs(maximin):
+def test_guarantee_equals_linear_programs(maximin):
     tables, _, _ = small_tables(1, CLASSES)
     setting = TournamentSetting(TOTAL, 2, (SMALL, BIG), (1.0, 0.0))
     found = one_sided.guarantee(setting, tables, rounds=8, steps=2000)
@@ -105,20 +105,20 @@ def test_least_is_that_of_linear_programs(maximin):
     assert (found.upper >= maximin - 2e-6).all()
     assert found.lower == pytest.approx(maximin, abs=SOLVED)
     assert found.upper == pytest.approx(maximin, abs=SOLVED)
-    # Freedom to raise and give up is worth something to the opponent.
+    # Raising and folding later has a positive value for the opponent.
     most = np.abs(found.gap).max()
     np.testing.assert_allclose(found.gap, 1 - maximin[::-1, ::-1] - maximin, atol=1e-3)
     assert found.gap.min() > -SOLVED and most == found.gap.max() > 20 * SOLVED
-    # Who is in by its blind does not fold: we with 1 chip on the small blind, and with
-    # 1 or 2 on the big one; the opponent with 1 left to it on the small blind.
+    # A player who is all-in by the blind does not fold: ours with 1 chip on the small
+    # blind, or 1 or 2 on the big one, and the opponent with 1 on the small blind.
     big = found.profile[TOTAL - 1 :]
     offers = big.shape[1] // 3
     assert (found.profile[0, 0] == 1).all() and (big[:2, :offers] == 1).all()
     assert (big[-1, -1] == 0).all() and (big[-2, -1] != 1).any()
 
 
-def test_less_than_a_good_strategy_is_judged_exactly(maximin):
-    """The least is of the strategy itself, not of the best one."""
+def test_guarantee_of_a_weak_strategy_is_its_exact_value(maximin):
+    """The lower bound belongs to the computed strategy, not to the best one."""
     tables, _, _ = small_tables(1, CLASSES)
     setting = TournamentSetting(TOTAL, 2, (SMALL, BIG), (1.0, 0.0))
     found = one_sided.guarantee(setting, tables, rounds=1, steps=1)
@@ -126,8 +126,8 @@ def test_less_than_a_good_strategy_is_judged_exactly(maximin):
     assert (found.lower < maximin - 0.01).any()
 
 
-def test_without_room_to_raise_it_is_jam_or_fold():
-    """Five chips with blinds of 1 and 2: nobody has three chips against three."""
+def test_guarantee_equals_push_fold_without_room_to_raise():
+    """With five chips and blinds of 1 and 2, every raise is all-in."""
     tables, _, _ = small_tables(2, CLASSES)
     found = one_sided.guarantee(
         TournamentSetting(5, 2, (1, 2), (1.0, 0.0)), tables, rounds=8, steps=2000
@@ -141,7 +141,7 @@ def test_without_room_to_raise_it_is_jam_or_fold():
     np.testing.assert_allclose(found.gap, 0, atol=1e-3)
 
 
-def test_refusals():
+def test_rejects_three_players_zero_loops_and_many_states():
     tables, _, _ = small_tables(2, CLASSES)
     with pytest.raises(ValueError, match="two stacks"):
         one_sided.guarantee(TournamentSetting(9, 3, (1, 2), (3.0, 2.0, 1.0)), tables)

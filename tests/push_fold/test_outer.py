@@ -1,4 +1,4 @@
-"""Loops around stages: where value iteration stops wrongly, and what judges it."""
+"""Loops around stages: a wrong fixed point of value iteration, and deviations."""
 
 import itertools
 
@@ -8,7 +8,7 @@ import pytest
 from spiel_cr.common.errors import SolverFailedError
 from spiel_cr.push_fold import outer
 from spiel_cr.push_fold.engine import InnerSettings
-from tests.push_fold.reference import StopOrGoOn, ex_post_gains
+from tests.push_fold.reference import StopOrContinue, ex_post_gains
 
 INNER = InnerSettings(20, 1)
 
@@ -18,34 +18,34 @@ def last_round(algorithm, game, count):
     return next(itertools.islice(rounds, count - 1, None))
 
 
-def test_value_iteration_stops_where_no_equilibrium_is():
-    """Who expects 2 goes on for ever; the values keep themselves up."""
-    game = StopOrGoOn(2.0)
+def test_value_iteration_stops_at_a_wrong_fixed_point():
+    """Players who expect 2 continue for ever, so the wrong values do not change."""
+    game = StopOrContinue(2.0)
     end = last_round("vi-fp", game, 10)
     assert end.change == 0
     np.testing.assert_array_equal(end.values, 2 * np.eye(2))
-    # It wins nothing so, and would win 1 by stopping.
+    # The player wins nothing, and would win 1 by stopping.
     np.testing.assert_array_equal(ex_post_gains(game, end.profile), np.eye(2))
 
 
 @pytest.mark.parametrize("algorithm", ["pi-fp", "fp-pi", "fp-vi"])
-def test_the_other_loops_do_not(algorithm):
-    game = StopOrGoOn(2.0)
+def test_other_loops_find_the_equilibrium(algorithm):
+    game = StopOrContinue(2.0)
     end = last_round(algorithm, game, 10)
     np.testing.assert_array_equal(ex_post_gains(game, end.profile), 0)
     np.testing.assert_array_equal(game.evaluate(end.profile), np.eye(2))
 
 
-def test_value_iteration_is_right_from_below():
-    game = StopOrGoOn(0.5)
+def test_value_iteration_from_low_values_finds_the_equilibrium():
+    game = StopOrContinue(0.5)
     end = last_round("vi-fp", game, 10)
     np.testing.assert_array_equal(ex_post_gains(game, end.profile), 0)
 
 
-def test_best_responses_that_never_end():
-    """Nobody is told that an endless search has ended."""
+def test_raises_if_best_responses_do_not_converge():
+    """A search whose values rise in every step must not end without an error."""
 
-    class Richer(StopOrGoOn):
+    class Richer(StopOrContinue):
         def evaluate_alone(self, profile, replies):
             self.gain = getattr(self, "gain", 2.0) + 1
             return np.full((2, 2), self.gain)
@@ -55,6 +55,6 @@ def test_best_responses_that_never_end():
         outer.best_deviation(game, game.start_profile(), tolerance=0.5)
 
 
-def test_unknown_algorithm():
+def test_rejects_unknown_algorithm():
     with pytest.raises(ValueError, match="fp-fp"):
-        next(outer.rounds(StopOrGoOn(1.0), "fp-fp", INNER))
+        next(outer.rounds(StopOrContinue(1.0), "fp-fp", INNER))

@@ -1,4 +1,4 @@
-"""Tournaments: the one-card game, small ones whole, checkpoints, the large one."""
+"""Tournaments: a one-card game, small ones, checkpoints, and a large one."""
 
 import os
 from pathlib import Path
@@ -21,7 +21,7 @@ def strength(sets):
 
 
 @pytest.mark.parametrize("stack", [4.0, 10.0])
-def test_one_card_each(stack):
+def test_one_card_game_has_the_known_thresholds(stack):
     """Jam above 1 - 3S/(S+1)^2, call above 1 - 3/(2(S+1)); S in big blinds."""
     chips = {(): -0.5, (0, 0): 0.0, (0, 1): stack, (1, 0): -stack}
     won = [
@@ -33,7 +33,7 @@ def test_one_card_each(stack):
     forced, inner = np.zeros((1, 2), bool), InnerSettings(5000, 1)
     hands = Engine(one_card(CARDS))
     jam, call = hands.play(uniform, worth, forced, inner, 0)[0]
-    # A card of the grid either way, and what is left of early steps.
+    # The tolerance covers one card of the grid, and the error of early steps.
     assert jam.mean() == pytest.approx(3 * stack / (stack + 1) ** 2, abs=2 / CARDS)
     assert call.mean() == pytest.approx(3 / (2 * (stack + 1)), abs=2 / CARDS)
     assert (np.diff(call) >= -0.02).all()
@@ -44,8 +44,8 @@ def small_engine():
     return Engine(small_tables(1, 3)[0])
 
 
-def test_heads_up(small_engine, tmp_path):
-    """Nobody gains by deviating; a checkpoint goes on to the same bits."""
+def test_heads_up_solution_has_low_regret_and_is_resumed(small_engine, tmp_path):
+    """No player gains by deviating, and a resumed run is bitwise identical."""
 
     def run(rounds, **more):
         settings = SolveSettings(rounds=rounds, steps=200)
@@ -68,8 +68,8 @@ def test_heads_up(small_engine, tmp_path):
         )
 
 
-def test_threads_change_no_bit(monkeypatch):
-    """Seven states in three batches, by one thread and by three."""
+def test_threads_give_bitwise_identical_results(monkeypatch):
+    """Seven states are solved in three batches, by one thread and by three."""
     monkeypatch.setattr(engine, "_BATCH", 3)
     setting, found = tournament.TournamentSetting(8, 2, (1, 2), (3.0, 1.0)), []
     for workers in (1, 3):
@@ -95,19 +95,19 @@ def test_threads_change_no_bit(monkeypatch):
         ([5, 5], [1], [2], "blinds"),
     ],
 )
-def test_refusals(stacks, prizes, blinds, said):
+def test_rejects_invalid_tournaments(stacks, prizes, blinds, said):
     with pytest.raises(ValueError, match=said):
         solve.units_of(stacks, prizes, blinds)
 
 
-def test_too_many_states():
+def test_rejects_too_many_states():
     with pytest.raises(GameTooLargeError, match="round stacks"):
         solve.units_of([1001, 1001, 1001], [1], [1, 2])
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("algorithm", outer.ALGORITHMS)
-def test_three_players(small_engine, algorithm):
+def test_three_player_solution_has_low_regret(small_engine, algorithm):
     settings = SolveSettings(algorithm, rounds=20, steps=100)
     found = solve.solve_tournament(
         [3, 3, 3], [50, 30, 20], [1, 2], small_engine, settings=settings
@@ -119,8 +119,8 @@ def test_three_players(small_engine, algorithm):
 
 
 @pytest.mark.slow
-def test_policy_iteration_outside_gains_less_to_deviate(small_engine):
-    """With equal rounds, on 91 states of three classes of hands."""
+def test_policy_iteration_has_lower_regret_than_value_iteration(small_engine):
+    """Both run for equal rounds on 91 states with three classes of hands."""
     gains, rest = {}, None
     for players in (2, 3):
         prizes = (50.0, 30.0, 20.0)[:players]
@@ -140,8 +140,8 @@ def test_policy_iteration_outside_gains_less_to_deviate(small_engine):
 @pytest.mark.skipif(
     not os.environ.get("SPIEL_CR_JAM_FOLD_TABLE"), reason="takes most of an hour"
 )
-def test_all_946_states():
-    """13 500 chips, 300 / 600: at most 0.1 % of the first prize is to be gained."""
+def test_regret_of_a_large_tournament_is_small():
+    """13,500 chips, blinds 300/600, 946 states: at most 0.1% of the first prize."""
     folder = Path(os.environ["SPIEL_CR_JAM_FOLD_TABLE"])
     table = equities.through(folder, strength, equities.Draws(3, 204_800))
     local = Engine(equities.hand_tables(table))

@@ -11,7 +11,7 @@ SMALL = "sd-cfr(traversals=16,steps=4,batch=64,hidden=8,layers=1)"
 
 
 @pytest.mark.slow
-def test_a_compiled_game(tmp_path, capsys):
+def test_solve_with_networks_on_a_game_tree(tmp_path, capsys):
     saved = tmp_path / "policy.npz"
     words = ["solve", "--game", "kuhn_poker", "--algorithm", SMALL]
     words += ["--iterations", 2, "--eval-every", 1, "--save", saved]
@@ -23,7 +23,7 @@ def test_a_compiled_game(tmp_path, capsys):
 
 
 @pytest.mark.slow
-def test_a_game_that_is_not_compiled(tmp_path, capsys):
+def test_solve_with_networks_without_a_tree_is_resumed(tmp_path, capsys):
     saved, kept = tmp_path / "policy.npz", tmp_path / "state.npz"
     words = ["solve", "--game", "kuhn_poker", "--algorithm", SMALL, "--save", saved]
     words += ["--checkpoint", kept, "--form", "simulator", "--iterations"]
@@ -35,7 +35,7 @@ def test_a_game_that_is_not_compiled(tmp_path, capsys):
 
 
 @pytest.mark.slow
-def test_an_entry_of_comparisons():
+def test_deep_entry_of_comparisons_is_reproducible():
     entry = registry.find(SMALL)
     assert entry.is_spiel_cr and entry.samples and entry.extra == "deep"
     assert "16 trajectories for each player, all of whose" in entry.how
@@ -44,18 +44,18 @@ def test_an_entry_of_comparisons():
     first, second = adapter.strategy()
     assert (len(first), len(second)) == (13, 13)
     assert adapter.note.startswith("64 episodes")
-    # What compiled the programs has left nothing behind.
+    # Compiling the functions has left no state behind.
     again = entry.make(GameInstance("kuhn_poker"), 1)
     again.run(2)
     assert (again.strategy()[0] == first).all()
 
 
-def test_bad_parameters():
+def test_rejects_unknown_parameters():
     with pytest.raises(ValueError, match="unknown parameter 'speed'"):
         registry.find("dream(speed=2)")
 
 
-def test_a_game_without_tensors_is_missing(monkeypatch):
+def test_game_without_tensors_is_reported_as_missing(monkeypatch):
     def refuse(*_, **__):
         raise ValueError("offers no information_state_tensor")
 

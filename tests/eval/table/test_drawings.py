@@ -1,4 +1,4 @@
-"""Drawings show what a player knows, and nothing else."""
+"""Drawings of positions show only the information of a player."""
 
 import json
 import random
@@ -24,13 +24,13 @@ SMALL = [
     "phantom_ttt",
     "dark_hex(num_rows=3,num_cols=2)",
     "python_rhode_island_holdem(num_ranks=3,num_suits=3)",
-    # In its own words.
+    # A game without a special drawing: its text is shown instead.
     "nim(pile_sizes=1;2)",
 ]
 
 
-def ends(string, matches):
-    """States on the way of random matches, the end last."""
+def random_matches(string, matches):
+    """Yield the states before each move of random matches, and the terminal state."""
     game = pyspiel.load_game(string)
     for seed in range(matches):
         draw, state, on_the_way = random.Random(seed), game.new_initial_state(), []
@@ -41,13 +41,13 @@ def ends(string, matches):
         yield on_the_way, state
 
 
-def shown(state, player):
+def drawing_of(state, player):
     drawn = families.draw(state, player)
     return json.dumps([drawn.parts, drawn.labels], sort_keys=True)
 
 
-def clicks(part):
-    """Actions that a part lets a person click."""
+def clickable_actions(part):
+    """Return the actions that a person can click in a part."""
     cells = [c for row in part.get("rows", []) for c in row]
     found = [c.get("action") for c in part.get("cards", []) + cells]
     found += [node["action"] for node in part.get("nodes", [])]
@@ -55,23 +55,25 @@ def clicks(part):
 
 
 @pytest.mark.parametrize("string", SMALL)
-def test_every_position_can_be_drawn(string):
-    for on_the_way, end in ends(string, 4):
+def test_every_position_is_drawn_with_legal_actions_only(string):
+    for on_the_way, end in random_matches(string, 4):
         for state in on_the_way:
             for player in (0, 1):
                 drawn = families.draw(state, player)
                 legal = state.legal_actions(player)
-                offered = set().union(*map(clicks, drawn.parts)) | set(drawn.labels)
+                offered = set().union(*map(clickable_actions, drawn.parts)) | set(
+                    drawn.labels
+                )
                 assert offered <= set(legal), (string, state.history())
                 assert drawn.parts
         for player in (0, 1):
-            assert shown(end, player)
+            assert drawing_of(end, player)
             assert families.draw(end, player, reveal=True).parts
 
 
 @pytest.mark.parametrize("name", ["kuhn", "goofspiel3", "princess"])
-def test_histories_of_one_infoset_are_drawn_alike(name):
-    """Every history of a compiled game, for the player who acts."""
+def test_histories_of_one_infoset_have_equal_drawings(name):
+    """All histories of the game are drawn for the acting player."""
     strings = {
         "kuhn": "kuhn_poker",
         "goofspiel3": "python_ii_goofspiel(num_cards=3)",
@@ -86,13 +88,13 @@ def test_histories_of_one_infoset_are_drawn_alike(name):
         player = state.current_player()
         if player >= 0:
             key = player, state.information_state_string(player)
-            seen.setdefault(key, set()).add(shown(state, player))
+            seen.setdefault(key, set()).add(drawing_of(state, player))
         stack += [state.child(action) for action in state.legal_actions()]
     assert all(len(drawings) == 1 for drawings in seen.values())
     assert len(set().union(*seen.values())) == len(seen)
 
 
-def test_the_opponents_cards_are_shown_at_the_end_only():
+def test_opponents_cards_are_shown_only_at_the_end():
     state = pyspiel.load_game("kuhn_poker").new_initial_state()
     for action in (2, 0):
         state.apply_action(action)
@@ -115,27 +117,27 @@ def test_the_opponents_cards_are_shown_at_the_end_only():
         "python_rhode_island_holdem(num_ranks=3,num_suits=2)",
     ],
 )
-def test_who_did_what_is_what_openspiel_says(string):
-    """Words of poker, from the moves themselves; and what is in the pot."""
-    for path, end in ends(string, 30):
+def test_poker_actions_and_pot_match_openspiel(string):
+    """Actions are named from the moves, and contributions sum to the pot."""
+    for path, end in random_matches(string, 30):
         for state in [*path[1:], end]:
             for player in range(2):
                 drawn = families.draw(state, player).parts[0]
                 said = [words for words in drawn["actions"] if words]
-                assert sum(said, []) == told(state, player)
+                assert sum(said, []) == spoken_actions(state, player)
                 if drawn["pot"] is not None and drawn["sides"][0]["chips"][:3] == "put":
                     put = [int(s["chips"].split()[-1]) for s in drawn["sides"]]
                     assert sum(put) == drawn["pot"]
 
 
-def told(state, player):
-    """(who, what) of a state's moves in the words of poker players."""
+def spoken_actions(state, player):
+    """Return the moves of a state in the terms of poker, such as "bot raises"."""
     kuhn = state.get_game().get_type().short_name == "kuhn_poker"
     at, said, raised = state.get_game().new_initial_state(), [], False
     for action in state.history():
         mover = at.current_player()
         if mover < 0:
-            # Cards on the board begin a round.
+            # Public cards start a new round.
             raised = False
         else:
             name = at.action_to_string(mover, action)
@@ -149,8 +151,8 @@ def told(state, player):
     return said
 
 
-def test_three_signs_have_their_names():
-    """The game's own payoffs: rock beats scissors, and so on."""
+def test_rock_paper_scissors_names_match_the_payoffs():
+    """The payoffs of the game determine which sign beats which."""
     game = pyspiel.load_game("python_rock_paper_scissors")
     names = families.draw(game.new_initial_state(), 0).labels
     beats = {("Rock", "Scissors"), ("Scissors", "Paper"), ("Paper", "Rock")}
@@ -163,8 +165,8 @@ def test_three_signs_have_their_names():
             assert (state.returns()[0] > 0) == wins
 
 
-def test_hex_says_which_sides_to_join():
-    """Player 0 wins by a line from top to bottom."""
+def test_hex_names_the_sides_to_connect():
+    """Player 0 wins with a line from top to bottom."""
     game = pyspiel.load_game("dark_hex(num_rows=3,num_cols=3)")
     state = game.new_initial_state()
     for action in (1, 0, 4, 3, 7):
@@ -176,7 +178,7 @@ def test_hex_says_which_sides_to_join():
 
 
 @pytest.mark.parametrize("path", sorted(scotland_yard.MAPS.glob("*.json")), ids=str)
-def test_nodes_of_maps_have_places_of_their_own(path):
+def test_nodes_of_maps_do_not_overlap(path):
     data = json.loads(path.read_text("utf-8"))
     places = np.array(data["places"])
     assert places.shape == (data["nodes"], 2)

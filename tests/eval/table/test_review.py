@@ -1,4 +1,4 @@
-"""What a match shows afterwards, against a slow walk over OpenSpiel's states."""
+"""The review of a match, compared with recursion over OpenSpiel's states."""
 
 import numpy as np
 import pyspiel
@@ -19,12 +19,13 @@ KUHN = "kuhn_poker"
 
 
 def best_value(group, player, probabilities):
-    """The most that a player gets from weighted histories that it cannot tell apart.
+    """Return the best-response value of a player from weighted histories.
 
     Args:
-      group: [(weight, state)], all at one infoset of the player's, or anything else.
-      player: who maximises.
-      probabilities: of the opponent at a state.
+      group: Pairs (weight, state); states of one infoset of the player are not
+        distinguished.
+      player: Player who maximises.
+      probabilities: Function from a state to the opponent's action probabilities.
     """
     total, asked = 0.0, {}
     stack = list(group)
@@ -48,8 +49,8 @@ def best_value(group, player, probabilities):
     return total
 
 
-def reached(state, player, probabilities):
-    """[(weight, state)] of all histories of an infoset, by chance and the opponent."""
+def weighted_histories(state, player, probabilities):
+    """Return (weight, state) of an infoset's histories, without the player's reach."""
     key, found = state.information_state_string(player), []
     stack = [(1.0, state.get_game().new_initial_state())]
     while stack:
@@ -74,7 +75,7 @@ def solve_five(tree):
 
 
 @pytest.mark.parametrize("person", [0, 1])
-def test_ranges_and_values_agree_with_a_slow_walk(monkeypatch, person):
+def test_ranges_and_values_equal_recursion(monkeypatch, person):
     monkeypatch.setattr(review, "_ITERATIONS", 5)
     tree = games.compiled("kuhn")
     solved = spiel_cr.solve(tree, "cfr+", 3)
@@ -101,7 +102,7 @@ def test_ranges_and_values_agree_with_a_slow_walk(monkeypatch, person):
         states = review._decisions(tree.game, match, person)
         assert len(found["decisions"]) == len(states) > 0
         for state, shown in zip(states, found["decisions"], strict=True):
-            members = reached(state, person, policy.action_probabilities)
+            members = weighted_histories(state, person, policy.action_probabilities)
             total = sum(weight for weight, _ in members)
             held = {}
             for weight, at in members:
@@ -124,7 +125,7 @@ def test_ranges_and_values_agree_with_a_slow_walk(monkeypatch, person):
     assert decisions >= 6
 
 
-def test_a_game_too_large_says_so():
+def test_review_of_a_too_large_game_explains_what_is_missing():
     bots = [spiel_cr.load_bot("phantom_ttt", "uniform", seat) for seat in range(2)]
     match = play_match("phantom_ttt", bots, np.random.default_rng(1))
     found = review.Reviewer(pyspiel.load_game("phantom_ttt")).review(match, 0, bots[1])
@@ -137,8 +138,8 @@ def test_a_game_too_large_says_so():
     assert chosen and all(len(names) == 1 for names in chosen)
 
 
-def test_a_game_whose_players_forget_says_so():
-    """Dark hex leaves failed attempts out of its strings."""
+def test_review_mentions_imperfect_recall():
+    """Information states of dark hex omit rejected moves."""
     string = "dark_hex(num_rows=2,num_cols=3)"
     bots = [spiel_cr.load_bot(string, "uniform", seat) for seat in range(2)]
     match = play_match(string, bots, np.random.default_rng(0))
@@ -146,7 +147,7 @@ def test_a_game_whose_players_forget_says_so():
     assert found["notes"][0].endswith("the game has imperfect recall.")
 
 
-def test_a_story_names_everybody():
+def test_story_names_chance_and_both_players():
     tree = games.compiled("kuhn")
     bots = [Scripted(lambda state, a=action: a) for action in (1, 0)]
     match = play_match(tree, bots, np.random.default_rng(0))
@@ -155,7 +156,7 @@ def test_a_story_names_everybody():
     assert [what for _, what in told[2:]] == ["Bet", "Fold"]
 
 
-def test_the_beliefs_of_the_bot_at_its_last_move():
+def test_review_shows_the_beliefs_of_the_bot_at_its_last_move():
     """The person checks with the king, and calls the bot's bet if there is one."""
     tree = games.compiled("kuhn")
     config = ResolvingConfig("dcfr", 8)

@@ -1,4 +1,4 @@
-"""The table without a browser: what the page is told, by whom it can be asked."""
+"""The table without a browser: contents, matches, and rejected requests."""
 
 import contextlib
 import http.client
@@ -30,7 +30,7 @@ class Guest:
         self.serving = serving
 
     def ask(self, path, given=None, *, token=None, **headers):
-        """(status, content, headers) of an answer."""
+        """Send a request; return the status, the content and the response."""
         link = http.client.HTTPConnection("127.0.0.1", self.serving.server_port)
         body = None if given is None else json.dumps(given).encode()
         headers = {"Content-Type": "application/json"} | headers
@@ -53,7 +53,7 @@ class Guest:
 
 @pytest.fixture
 def guest_of():
-    """Lays tables, and clears them away."""
+    """Return a function that starts a table; close all tables after the test."""
     with tables.laying(10) as lay:
 
         def sit(game, bots, seed=1, **options):
@@ -64,13 +64,13 @@ def guest_of():
 
 
 @pytest.fixture(autouse=True)
-def no_reviews(monkeypatch):
-    """They compile programs; `test_review.py` has them."""
+def empty_reviews(monkeypatch):
+    """Replace reviews, which compile functions; `test_review.py` tests them."""
     found = {"decisions": [], "notes": ["none"]}
     monkeypatch.setattr(table.review.Reviewer, "review", lambda *_: found)
 
 
-def test_a_match_and_another(guest_of):
+def test_guest_plays_two_matches_with_scores(guest_of):
     guest, series = guest_of(KUHN, ["human", "uniform"])
     for number in range(2):
         while (view := guest.wait_for("your turn", "over"))["phase"] != "over":
@@ -82,7 +82,7 @@ def test_a_match_and_another(guest_of):
             move = {"version": view["version"], "action": 1}
             status, after, _ = guest.ask("move", move)
             assert status == 200 and after["version"] > view["version"]
-            # The same answer again is too late.
+            # Sending the same move again is rejected, because it is too late.
             assert guest.ask("move", move)[0] == 409
         seat = series.played[number].bots.index("human")
         assert view["result"] == series.played[number].match.returns[seat]
@@ -95,8 +95,8 @@ def test_a_match_and_another(guest_of):
     assert series.report()["totals"] == list(series.totals())
 
 
-def test_nothing_hidden_is_told_before_the_end(guest_of):
-    """All that is sent in two deals that the person cannot tell apart is the same."""
+def test_hidden_information_is_not_sent_before_the_end(guest_of):
+    """Deals that the person cannot distinguish lead to equal responses."""
     sent, cards = {}, set()
     for seed in range(8):
         guest, series = guest_of(KUHN, ["human", "uniform"], seed=seed)
@@ -112,7 +112,7 @@ def test_nothing_hidden_is_told_before_the_end(guest_of):
     assert all(len(views) == 1 for views in sent.values())
 
 
-def test_strangers_are_refused(guest_of):
+def test_rejects_requests_without_token_or_from_other_hosts(guest_of):
     guest, _ = guest_of(KUHN, ["human", "uniform"])
     view = guest.wait_for("your turn")
     move = {"version": view["version"], "action": 1}
@@ -131,13 +131,13 @@ def test_strangers_are_refused(guest_of):
     assert guest.ask("move", {"version": "1", "action": True})[0] == 409
     assert guest.ask("move", {"fill": "x" * 2000})[0] == 413
     assert guest.ask("anything", {})[0] == 404
-    # Nothing of that was a move.
+    # None of these requests was a move.
     assert guest.ask("state")[1] == view
     assert guest.ask("move", {"version": view["version"], "action": 5})[0] == 409
     assert guest.ask("move", move, Host=own, Origin=f"http://{own}")[0] == 200
 
 
-def test_the_page_loads_nothing(guest_of):
+def test_page_has_a_strict_content_security_policy(guest_of):
     guest, _ = guest_of(KUHN, ["human", "uniform"])
     status, page, answer = guest.ask("")
     assert status == 200 and page.startswith("<!DOCTYPE html>")
@@ -148,7 +148,7 @@ def test_the_page_loads_nothing(guest_of):
     assert answer.headers["Cache-Control"] == "no-store"
 
 
-def test_leaving_ends_all(guest_of):
+def test_leaving_closes_the_table(guest_of):
     guest, series = guest_of(KUHN, ["uniform", "human"])
     guest.wait_for("your turn")
     status, view, _ = guest.ask("leave", {})
@@ -156,21 +156,21 @@ def test_leaving_ends_all(guest_of):
     assert series.played == []
 
 
-def test_as_many_matches_as_were_asked_for(guest_of):
+def test_number_of_matches_is_limited(guest_of):
     guest, series = guest_of(KUHN, ["human", "uniform"], matches=1)
     while (view := guest.wait_for("your turn", "over"))["phase"] != "over":
         guest.ask("move", {"version": view["version"], "action": 0})
     assert not view["more"] and guest.ask("next", {"match": 0})[0] == 409
 
 
-def test_a_port_that_is_taken(guest_of):
+def test_rejects_a_port_in_use(guest_of):
     guest, series = guest_of(KUHN, ["human", "uniform"])
     port = guest.serving.server_port
     with pytest.raises(ValueError, match=f"port={port}: .*choose another"):
         server.Server(table.MatchTable(series), port=port)
 
 
-def test_silent_connections_take_a_bounded_number_of_threads(guest_of, monkeypatch):
+def test_silent_connections_use_a_bounded_number_of_threads(guest_of, monkeypatch):
     monkeypatch.setattr(server, "_MOST_THREADS", 3)
     guest, _ = guest_of(KUHN, ["human", "uniform"])
     address = ("127.0.0.1", guest.serving.server_port)
@@ -181,17 +181,17 @@ def test_silent_connections_take_a_bounded_number_of_threads(guest_of, monkeypat
     finally:
         for link in silent:
             link.close()
-    # Their threads end a moment later.
+    # Threads of closed connections end after a moment.
     for _ in range(1000):
         with contextlib.suppress(ConnectionError):
             assert guest.wait_for("your turn")
             return
         time.sleep(0.01)
-    raise AssertionError("nobody is answered any more")
+    raise AssertionError("the server does not respond any more")
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_only_ctrl_c_ends_it_without_an_error(monkeypatch, number):
+def test_only_sigint_ends_the_server_without_an_error(monkeypatch, number):
     series = MatchSeries(KUHN, ["uniform", "human"], seed=0, memory_limit="1GB")
     serve = server.Server.serve_forever
 
@@ -201,7 +201,7 @@ def test_only_ctrl_c_ends_it_without_an_error(monkeypatch, number):
             serve(self, poll)
 
     monkeypatch.setattr(server.Server, "serve_forever", interrupted)
-    # Who runs the tests may have it ignored.
+    # The process that runs the tests may ignore the signal.
     before = signal.signal(number, signal.SIG_DFL)
     raised = pytest.raises(interrupt_signals.Interrupted)
     try:
@@ -211,8 +211,8 @@ def test_only_ctrl_c_ends_it_without_an_error(monkeypatch, number):
         signal.signal(number, before)
 
 
-def test_moves_that_a_player_cannot_but_know():
-    """Poker's are all public; what is hidden is told at the end."""
+def test_opponents_moves_are_listed_only_if_public():
+    """Moves of poker are public; hidden moves are listed at the end of the game."""
     known = families.opponents_moves
     game = pyspiel.load_game(KUHN)
     assert known(after(game, 0, 1, 1), 1) == ["Bet"]
@@ -223,8 +223,8 @@ def test_moves_that_a_player_cannot_but_know():
     assert known(after(hidden, 1, 0, 0, 1), 0) == ["Bid 2"]
 
 
-def test_who_waits_is_told_what_is_done(monkeypatch):
-    """Of a bot that is made, nothing else is to be seen."""
+def test_waiting_page_shows_the_current_phase(monkeypatch):
+    """Creating a bot may take long, and the page shows nothing else meanwhile."""
     told, made = threading.Event(), MatchSeries.bot
 
     def slow(*given):
@@ -241,8 +241,8 @@ def test_who_waits_is_told_what_is_done(monkeypatch):
         guest.wait_for("your turn")
 
 
-def test_a_bot_that_fails_ends_the_table(monkeypatch, capsys):
-    """What it raised in its thread is raised to who serves."""
+def test_error_of_a_bot_is_raised_by_the_server(monkeypatch, capsys):
+    """The error is raised in the thread of the bot."""
     monkeypatch.setattr(play, "_LAST_WORDS", 0.05)
     series = MatchSeries(KUHN, ["uniform", "human"], seed=0, memory_limit="1GB")
 
@@ -255,8 +255,8 @@ def test_a_bot_that_fails_ends_the_table(monkeypatch, capsys):
     assert "page: http://127.0.0.1:" in capsys.readouterr().out
 
 
-def test_a_lobby_of_games_and_strengths(monkeypatch):
-    """Choices by number; leaving a match leads back, leaving the lobby ends it."""
+def test_lobby_offers_games_and_strengths(monkeypatch):
+    """Leaving a match returns to the lobby, and leaving the lobby closes the table."""
     with tables.laying(10) as lay:
         serving, _ = lay(None, None, 1)
         guest = Guest(serving)
@@ -281,7 +281,7 @@ def test_a_lobby_of_games_and_strengths(monkeypatch):
 
 
 @pytest.mark.parametrize("offer", table.GAMES, ids=lambda offer: offer.string)
-def test_what_the_lobby_offers_is_drawn_and_can_be_played(offer):
+def test_lobby_games_have_drawings_and_valid_bots(offer):
     game = pyspiel.load_game(offer.string)
     assert families.is_drawn(game)
     for strength in table.STRENGTHS:

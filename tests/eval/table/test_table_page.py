@@ -12,7 +12,7 @@ _BUTTONS = (
     "[...document.querySelectorAll('button[data-action], g.go')]"
     ".map(e => e.dataset.action).filter(a => a !== undefined)"
 )
-# Kinds of drawings: cards, a hand to play from, a grid, hexagons, dice, a map, words.
+# Kinds of drawings: cards, a hand of cards, a grid, hexagons, dice, a map, text.
 _GAMES = [
     ("leduc_poker", "resolving(iterations=20)"),
     ("python_ii_goofspiel(num_cards=3)", "uniform"),
@@ -25,14 +25,14 @@ _GAMES = [
 
 
 @pytest.fixture
-def laid():
-    """Lays a table; clears it away after the test."""
+def start_table():
+    """Return a function that starts a table; close the table after the test."""
     with tables.laying(60) as lay:
         yield lambda game, bots: lay(game, bots, seed=3)[0]
 
 
 def play_by_clicks(page, draw):
-    """A match to its end; returns how many moves it took."""
+    """Play a match to its end; return the number of moves."""
     moves = 0
     while page.wait_for(_OPEN) == "your turn":
         version = page.value("view.version")
@@ -45,8 +45,11 @@ def play_by_clicks(page, draw):
     return moves
 
 
-def worst(decisions):
-    """Those at which most was lost in a solution; the first where nobody knows."""
+def costliest_decisions(decisions):
+    """Return the indices of the decisions with the largest loss at equilibrium.
+
+    A decision without known values counts as a loss of 0.
+    """
     costs = []
     for one in decisions:
         known = [m for m in one["moves"] if m.get("solution") is not None]
@@ -59,9 +62,9 @@ def worst(decisions):
 @browser.needs_browser
 @pytest.mark.parametrize("width", [1280, 390])
 @pytest.mark.parametrize(("game", "bot"), _GAMES)
-def test_matches_by_clicks(laid, tmp_path, game, bot, width):
-    """Two matches, in both seats, and what they show afterwards."""
-    serving = laid(game, ["human", bot])
+def test_two_matches_and_reviews_by_clicks(start_table, tmp_path, game, bot, width):
+    """The seats alternate, and each review starts at a costliest decision."""
+    serving = start_table(game, ["human", bot])
     with browser.LiveBrowser(tmp_path, width=width) as page:
         page.open(serving.address)
         for number in range(2):
@@ -69,7 +72,7 @@ def test_matches_by_clicks(laid, tmp_path, game, bot, width):
             page.wait_for(f"reviews.get({number}) && reviews.get({number}).review")
             decisions = page.value(f"reviews.get({number}).review.decisions")
             place = page.value("document.getElementById('place').textContent")
-            assert int(place.split()[1]) - 1 in worst(decisions)
+            assert int(place.split()[1]) - 1 in costliest_decisions(decisions)
             for _ in decisions[1:]:
                 page.press("ArrowLeft")
             for step in range(len(decisions)):
@@ -95,9 +98,9 @@ def test_matches_by_clicks(laid, tmp_path, game, bot, width):
 
 @pytest.mark.slow
 @browser.needs_browser
-def test_a_match_by_keys(laid, tmp_path):
-    """Digits choose, and after the first key buttons have the focus."""
-    serving = laid("kuhn_poker", ["human", "uniform"])
+def test_match_by_keys_moves_the_focus(start_table, tmp_path):
+    """Digits choose an action, and after the first key a button has the focus."""
+    serving = start_table("kuhn_poker", ["human", "uniform"])
     with browser.LiveBrowser(tmp_path, width=390) as page:
         page.open(serving.address)
         while page.wait_for(_OPEN) == "your turn":
@@ -113,11 +116,11 @@ def test_a_match_by_keys(laid, tmp_path):
 
 
 @browser.needs_browser
-def test_a_move_in_a_real_browser(laid, tmp_path, monkeypatch):
-    # Reviews compile programs.
+def test_move_does_not_shift_the_page(start_table, tmp_path, monkeypatch):
+    # Reviews compile functions.
     found = {"decisions": [], "notes": ["none"]}
     monkeypatch.setattr(table.review.Reviewer, "review", lambda *_: found)
-    serving = laid("kuhn_poker", ["human", "uniform"])
+    serving = start_table("kuhn_poker", ["human", "uniform"])
     with browser.LiveBrowser(tmp_path, width=390, height=700) as page:
         page.open(serving.address)
         assert page.wait_for(_OPEN) == "your turn"
@@ -125,7 +128,7 @@ def test_a_move_in_a_real_browser(laid, tmp_path, monkeypatch):
         before = page.value(top)
         page.click("button[data-action='1']")
         assert page.wait_for("view.phase === 'over'")
-        # Nothing has moved.
+        # The layout has not shifted.
         assert page.value(top) == before
         page.picture(tmp_path / "page.png")
         count, commonest = browser.colours(tmp_path / "page.png", 390)

@@ -1,11 +1,11 @@
-"""What a tournament says of differences that its matches cannot tell."""
+"""Reports of which differences between bots are significant."""
 
 from spiel_cr.eval.cli import tournament as tournament_command
 from spiel_cr.eval.tournaments import tournament
 
 
-def test_matches_too_few_to_tell_say_how_many_would_be(capsys):
-    """±1 at 100 matches is ±0.5 at 400, which is what a mean of 0.5 needs."""
+def test_insignificant_pairs_report_how_many_matches_suffice(capsys):
+    """A half width of 1 at 100 matches is 0.5 at 400, which resolves a mean of 0.5."""
     mean = [[None, 0.5, 2.0], [-0.5, None, 0.0], [-2.0, 0.0, None]]
     half_width = [[None, 1.0, 1.0], [1.0, None, 1.0], [1.0, 1.0, None]]
     matches = [[0, 100, 100], [100, 0, 100], [100, 100, 0]]
@@ -17,7 +17,7 @@ def test_matches_too_few_to_tell_say_how_many_would_be(capsys):
     )
 
 
-def test_pairs_that_are_told_apart_and_the_order_of_all(capsys):
+def test_table_reports_significant_pairs_and_the_ranking(capsys):
     mean = [[None, 0.5, -2.0], [-0.5, None, -3.0], [2.0, 3.0, None]]
     half_width = [[None, 1.0, 1.0], [1.0, None, 1.0], [1.0, 1.0, None]]
     matches = [[0, 100, 100], [100, 0, 100], [100, 100, 0]]

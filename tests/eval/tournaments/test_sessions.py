@@ -1,4 +1,4 @@
-"""Sessions with stacks: what is paid, when they end, what the tables say of them."""
+"""Sessions with stacks: payments, ends of sessions, and tables."""
 
 import csv
 import json
@@ -41,8 +41,8 @@ def without_clock(out):
     return [{k: v for k, v in line.items() if k != "seconds"} for line in lines(out)]
 
 
-def test_stacks_are_what_the_hands_leave(tmp_path):
-    """Each hand again, by OpenSpiel; who sits where alternates."""
+def test_stacks_follow_from_the_capped_results_of_hands(tmp_path):
+    """Each hand is replayed with OpenSpiel; the seats alternate between hands."""
     found = play(tmp_path, count=20)
     game = pyspiel.load_game(LEDUC)
     ends, capped = set(), 0
@@ -65,7 +65,7 @@ def test_stacks_are_what_the_hands_leave(tmp_path):
         broke = min(stacks) == 0
         assert broke or len(line["hands"]) == 6
         ends.add((broke, len(line["hands"]) == 6))
-    # Both ends were met, and stacks that were too small.
+    # Both kinds of end occurred, and some results were capped by a stack.
     assert {(True, False), (False, True)} <= ends and capped
     assert found.sessions[0][1] == 20
 
@@ -81,13 +81,13 @@ def test_both_sessions_of_a_deal_have_the_same_cards(tmp_path):
             assert mine[:2] == yours[:2]
     cards = {tuple(line["hands"][0][:2]) for line in lines(tmp_path)}
     assert len(cards) > 2
-    # Hands of a session have other cards each.
+    # The hands of a session have different cards.
     longest = max((line["hands"] for line in lines(tmp_path)), key=len)
     assert len({tuple(hand[:2]) for hand in longest}) > 1
 
 
 def rewrite(out, results):
-    """Sessions of a finished run of two bots with these (chips, hands) of the row."""
+    """Replace the results of a finished run by (chips, hands) of the first bot."""
     made = lines(out)
     for line in made:
         chips, hands = results[line["deal"]][line["swapped"]]
@@ -99,7 +99,7 @@ def rewrite(out, results):
     (out / "sessions.jsonl").write_text(text)
 
 
-def test_tables_by_hand(tmp_path):
+def test_session_tables_equal_a_calculation_by_hand(tmp_path):
     """Deals of (win, draw), (loss, loss), (win, win): points 0.75, 0, 1."""
     bots = ["uniform", "uniform()"]
     play(tmp_path, bots=bots)
@@ -113,7 +113,7 @@ def test_tables_by_hand(tmp_path):
     error = np.std([0.75, 0, 1], ddof=1) / math.sqrt(3)
     assert found.win_share_half_width[0][1] == pytest.approx(t * error)
     assert found.chips[0][1] == pytest.approx(3 / 24)
-    # Chips 4, -10, 9 in 8, 7, 9 hands; what is left of them by the ratio, per 8 hands.
+    # Chips 4, -10, 9 in 8, 7, 9 hands: residuals of the ratio, per 8 hands.
     left = np.array([4 - 1, -10 - 7 / 8, 9 - 9 / 8]) / 8
     error = np.std(left, ddof=1) / math.sqrt(3)
     assert found.chips_half_width[1][0] == pytest.approx(t * error)
@@ -124,7 +124,7 @@ def test_tables_by_hand(tmp_path):
     assert (row["row"], row["hands"], row["draws"]) == ("uniform", "24", "1")
 
 
-def test_a_ratio_has_the_interval_of_a_mean_where_hands_are_equally_many():
+def test_ratio_interval_equals_mean_interval_for_equal_hand_counts():
     chips, hands = [1.0, -2.0, 4.0, 0.5], [10.0] * 4
     ratio, half = statistics.ratio_and_half_width(chips, hands)
     mean, expected = statistics.mean_and_half_width(np.array(chips) / 10)
@@ -132,12 +132,12 @@ def test_a_ratio_has_the_interval_of_a_mean_where_hands_are_equally_many():
     assert statistics.ratio_and_half_width([3.0], [2.0]) == (1.5, None)
 
 
-def test_resumed_as_if_never_stopped(tmp_path):
+def test_resumed_sessions_equal_an_uninterrupted_run(tmp_path):
     straight = play(tmp_path / "straight")
     out = tmp_path / "stopped"
     play(out, count=2)
     log = out / "sessions.jsonl"
-    # Half a line is left of the last session.
+    # The line of the last session is incomplete.
     log.write_bytes(log.read_bytes()[:-40])
     resumed = play(out)
     for name in TABLES:
@@ -152,7 +152,7 @@ def test_resumed_as_if_never_stopped(tmp_path):
     assert by_key[0] == by_key[1]
 
 
-def test_a_folder_is_of_one_kind_of_tournament(tmp_path):
+def test_rejects_a_folder_of_another_kind_of_tournament(tmp_path):
     play(tmp_path / "s", bots=BOTS[:2], count=2)
     with pytest.raises(ValueError, match="session={'stack': 8, 'rounds': 6}, not None"):
         tournament.play_tournament(LEDUC, BOTS[:2], 2, tmp_path / "s")
@@ -177,19 +177,19 @@ def test_a_folder_is_of_one_kind_of_tournament(tmp_path):
         ("stack=80,rounds=10,ante=1", "unknown parameter 'ante'"),
     ],
 )
-def test_bad_sessions_are_refused(text, words):
+def test_rejects_invalid_session_settings(text, words):
     with pytest.raises(ValueError, match=words):
         sessions.read_session(text)
 
 
 @pytest.mark.parametrize("game", ["liars_dice", "tic_tac_toe"])
-def test_games_without_chips_are_refused(tmp_path, game):
+def test_rejects_games_without_chips(tmp_path, game):
     with pytest.raises(ValueError, match="session: utilities are chips only in poker"):
         play(tmp_path, game=game, bots=["uniform", "uniform"])
     assert not list(tmp_path.iterdir())
 
 
-def test_the_command(tmp_path, capsys):
+def test_tournament_command_plays_sessions(tmp_path, capsys):
     words = ["tournament", "--game", "kuhn_poker", "--bots", "uniform;honest"]
     words += ["--out", tmp_path, "--matches", "4", "--styles"]
     report, out, _ = told(capsys, *words, "--session", "stack=3,rounds=4")

@@ -1,4 +1,4 @@
-"""Tournaments: what is computed, what is played, what is on disk after an interrupt."""
+"""Tournaments: statistics, matches, and files after an interrupt."""
 
 import csv
 import itertools
@@ -45,14 +45,14 @@ def results(played):
 
 
 def lines(out):
-    """Of what was played; there is no file before the first match is over."""
+    """Return the logged matches; none exist before the first match ends."""
     file = out / "matches.jsonl"
     text = file.read_text("utf-8") if file.exists() else ""
     return [json_log.unsealed(line) for line in text.splitlines()]
 
 
 def moves(out):
-    """What was played, without what the clock says."""
+    """Return the logged matches without times."""
     return [
         {
             key: line[key]
@@ -64,11 +64,11 @@ def moves(out):
 
 
 class Stop(Exception):
-    """The power goes."""
+    """A simulated crash."""
 
 
 def stopper(actions, error=Stop):
-    """An observer that raises at the given action."""
+    """Return an observer that raises at the given action."""
     counter = itertools.count(1)
 
     def observe(state, player, action):
@@ -79,7 +79,7 @@ def stopper(actions, error=Stop):
 
 
 def write_log(out, returns):
-    """A finished tournament of two bots with these (unswapped, swapped) returns."""
+    """Write a finished tournament of two bots with (unswapped, swapped) returns."""
     play(out, bots=["uniform", "uniform"], matches=2 * len(returns))
     made = lines(out)
     for line in made:
@@ -89,8 +89,8 @@ def write_log(out, returns):
     (out / "matches.jsonl").write_text(text)
 
 
-def test_results_by_hand(tmp_path):
-    """Row's returns 1, 3; -2, 0; 4, 6: deals 2, -1, 5, deviation 3, error sqrt(3)."""
+def test_results_equal_a_calculation_by_hand(tmp_path):
+    """Returns 1, 3; -2, 0; 4, 6 are means 2, -1, 5 of deals: standard error sqrt(3)."""
     write_log(tmp_path, [(1.0, 3.0), (-2.0, 0.0), (4.0, 6.0)])
     found = play(tmp_path, bots=["uniform", "uniform"], matches=6)
     half = pytest.approx(T_2 * math.sqrt(3), abs=1e-12)
@@ -100,7 +100,7 @@ def test_results_by_hand(tmp_path):
     (row,) = csv.DictReader((tmp_path / "table.csv").open())
     assert float(row["mean_as_player_0"]) == 1.0
     assert float(row["mean_as_player_1"]) == 3.0
-    # Asked for less, it says what it would have said then.
+    # A call with fewer matches reports those only.
     less = play(tmp_path, bots=["uniform", "uniform"], matches=4)
     assert less.mean[0][1] == 0.5
     assert less.matches[0][1] == 4
@@ -124,7 +124,7 @@ def test_every_pair_plays_in_both_seats_with_the_same_deals(tmp_path):
     assert len({tuple(one["actions"][:2]) for one, _ in by_deal.values()}) > 2
 
 
-def test_results_are_those_of_the_lines(tmp_path):
+def test_results_follow_from_the_logged_matches(tmp_path):
     found = play(tmp_path, matches=8)
     game = pyspiel.load_game(KUHN)
     total = np.zeros((3, 3))
@@ -143,10 +143,10 @@ def test_results_are_those_of_the_lines(tmp_path):
     assert all(found.mean[i][i] is None is found.half_width[i][i] for i in range(3))
 
 
-def test_seats_are_really_swapped(tmp_path):
-    """Uniform against the solution, seat by seat, is worth what OpenSpiel says.
+def test_mean_per_seat_equals_the_exact_value(tmp_path):
+    """Each seat of uniform against a solution has the value computed by OpenSpiel.
 
-    4 standard errors each: a false alarm once in 8000 seeds.
+    The tolerance is 4 standard errors per seat: one false alarm in 8,000 seeds.
     """
     play(tmp_path, bots=["uniform", SOLVED], matches=6000)
     game = pyspiel.load_game(KUHN)
@@ -161,12 +161,11 @@ def test_seats_are_really_swapped(tmp_path):
         error = np.std(returns) / math.sqrt(len(returns))
         assert abs(np.mean(returns) - value) < 4 * error
         values.append(value)
-    # Had they not swapped, player 1's returns would be the solution's as player 1, and
-    # the second check would have told.
+    # If the seats were not swapped, the second check would fail by this margin.
     assert abs(values[1] + values[0]) > 8 * error
 
 
-def test_same_seed_same_matches(tmp_path):
+def test_same_seed_gives_the_same_matches(tmp_path):
     one = play(tmp_path / "one", seed=5)
     two = play(tmp_path / "two", seed=5)
     other = play(tmp_path / "other", seed=6)
@@ -179,7 +178,7 @@ def test_same_seed_same_matches(tmp_path):
 @pytest.mark.parametrize(
     ("actions", "error"), [(1, Stop), (37, KeyboardInterrupt), (60, Stop)]
 )
-def test_resumed_as_if_never_stopped(tmp_path, actions, error):
+def test_resumed_tournament_equals_an_uninterrupted_run(tmp_path, actions, error):
     straight = play(tmp_path / "straight")
     out = tmp_path / "stopped"
     with pytest.raises(error):
@@ -198,7 +197,7 @@ def test_resumed_as_if_never_stopped(tmp_path, actions, error):
             assert here.read_text() == there.read_text()
 
 
-def test_nothing_is_played_twice(tmp_path):
+def test_finished_tournament_plays_no_further_matches(tmp_path):
     straight = play(tmp_path)
     before = (tmp_path / "matches.jsonl").read_bytes()
     (tmp_path / "summary.json").unlink()
@@ -208,7 +207,7 @@ def test_nothing_is_played_twice(tmp_path):
     assert (tmp_path / "summary.json").exists()
 
 
-def test_matches_are_on_disk_as_soon_as_they_are_over(tmp_path):
+def test_each_match_is_written_when_it_ends(tmp_path):
     seen = []
 
     def look(state, player, action):
@@ -219,7 +218,7 @@ def test_matches_are_on_disk_as_soon_as_they_are_over(tmp_path):
     assert seen == list(range(18))
 
 
-def test_more_matches_add_to_those_on_disk(tmp_path):
+def test_more_matches_extend_those_on_disk(tmp_path):
     play(tmp_path / "grown", matches=2)
     before = moves(tmp_path / "grown")
     grown = play(tmp_path / "grown", matches=6)
@@ -233,7 +232,7 @@ def test_single_deal_has_no_interval(tmp_path):
     assert found.mean[0][1] is not None
 
 
-def test_damaged_line_is_named(tmp_path):
+def test_error_names_a_corrupt_line(tmp_path):
     play(tmp_path)
     log = tmp_path / "matches.jsonl"
     made = log.read_text().splitlines(keepends=True)
@@ -256,7 +255,7 @@ def test_damaged_line_is_named(tmp_path):
         ({"game": "leduc_poker"}, "game='kuhn_poker.*leduc_poker"),
     ],
 )
-def test_folder_of_another_tournament_is_refused(tmp_path, options, named):
+def test_rejects_the_folder_of_another_tournament(tmp_path, options, named):
     base = {"bots": ("uniform", SOLVED), "matches": 2}
     play(tmp_path, **base)
     before = {path.name: path.read_bytes() for path in tmp_path.iterdir()}
@@ -267,19 +266,19 @@ def test_folder_of_another_tournament_is_refused(tmp_path, options, named):
     assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == before
 
 
-def test_same_game_in_other_words_is_accepted(tmp_path):
+def test_accepts_an_equivalent_game_string(tmp_path):
     first = play(tmp_path, bots=BOTS[:2], matches=2)
     other = play(tmp_path, bots=BOTS[:2], matches=2, game="kuhn_poker(players=2)")
     assert other == first
 
 
-def test_misspelt_bot_leaves_the_folder_free(tmp_path):
+def test_unknown_bot_does_not_occupy_the_folder(tmp_path):
     with pytest.raises(ValueError, match="unifrom"):
         play(tmp_path, bots=["uniform", "unifrom"])
     play(tmp_path, bots=["uniform", "uniform"], matches=2)
 
 
-def test_illegal_action_names_the_match(tmp_path, monkeypatch):
+def test_illegal_action_error_names_the_match(tmp_path, monkeypatch):
     cheat, load = Scripted(lambda state: 7), spiel_cr.load_bot
 
     def load_cheat(game, text, player, *, seed):
@@ -293,7 +292,7 @@ def test_illegal_action_names_the_match(tmp_path, monkeypatch):
         play(tmp_path, bots=["uniform", "cheat"])
 
 
-def test_efforts(tmp_path):
+def test_efforts_report_moves_times_and_deadline_misses(tmp_path):
     timed = "resolving(solver=cfr+,move_ms=0.000001,init_ms=1)"
     found = play(tmp_path, bots=["uniform", RESOLVING, timed], matches=6)
     made = lines(tmp_path)
@@ -318,7 +317,7 @@ def test_efforts(tmp_path):
     assert summary["efforts"] == [effort._asdict() for effort in found.efforts]
 
 
-def test_command(tmp_path, capsys):
+def test_tournament_command_prints_and_saves_its_table(tmp_path, capsys):
     words = ("tournament", "--game", KUHN, "--bots", f"uniform; {SOLVED};{RESOLVING}")
     words += ("--matches", 5, "--out", tmp_path / "new" / "out", "--seed", 3)
     found, shown, err = told(capsys, *words)
@@ -347,7 +346,9 @@ def test_command(tmp_path, capsys):
     assert report(capsys, *words) == found
 
 
-def test_interrupted_command_says_how_to_go_on(tmp_path, capsys, monkeypatch):
+def test_interrupted_command_reports_where_results_are_kept(
+    tmp_path, capsys, monkeypatch
+):
     def interrupt(*arguments, **options):
         raise KeyboardInterrupt
 
@@ -359,9 +360,9 @@ def test_interrupted_command_says_how_to_go_on(tmp_path, capsys, monkeypatch):
     assert f"kept in {tmp_path}" in capsys.readouterr().err
 
 
-def test_a_game_that_nobody_needs_whole_is_not_compiled(tmp_path, nothing_is_compiled):
+def test_game_tree_is_not_built_if_no_bot_needs_it(tmp_path, nothing_is_compiled):
     bots = ["uniform", "uniform"]
-    # Some 2e10 histories.
+    # About 2e10 histories.
     found = play(tmp_path, bots=bots, matches=2, game="phantom_ttt")
     assert found.matches[0][1] == 2
     settings = json.loads((tmp_path / "settings.json").read_text("utf-8"))
@@ -371,7 +372,7 @@ def test_a_game_that_nobody_needs_whole_is_not_compiled(tmp_path, nothing_is_com
         play(tmp_path, bots=bots, matches=2, game=KUHN)
 
 
-def test_folder_written_with_a_compiled_game_goes_on_without(tmp_path):
+def test_folder_of_a_game_tree_resumes_with_a_game_string(tmp_path):
     bots = ["uniform", "uniform"]
     tree = spiel_cr.build_tree(KUHN, observations=True)
     first = play(tmp_path, bots=bots, matches=2, game=tree)
@@ -381,7 +382,7 @@ def test_folder_written_with_a_compiled_game_goes_on_without(tmp_path):
 
 
 @pytest.mark.parametrize("bot", [RESOLVING, SOLVED, "oos(iterations=2)"])
-def test_a_game_too_large_for_a_bot_is_refused_at_once(tmp_path, capsys, bot):
+def test_rejects_a_bot_whose_game_tree_is_too_large(tmp_path, capsys, bot):
     out = tmp_path / "out"
     words = ("--game", "phantom_ttt", "--bots", f"uniform;{bot}", "--out", out)
     error = refused(capsys, "tournament", *words)
@@ -391,7 +392,7 @@ def test_a_game_too_large_for_a_bot_is_refused_at_once(tmp_path, capsys, bot):
     assert not out.exists()
 
 
-def test_memory_limit_is_passed_on(tmp_path):
+def test_memory_limit_applies_to_bots(tmp_path):
     with pytest.raises(ValueError, match="memory_limit='much' is not a size"):
         play(tmp_path, memory_limit="much")
     with pytest.raises(ValueError, match="bot='resolving.*memory_limit is 0.41 GB"):
@@ -404,7 +405,7 @@ def test_memory_limit_is_passed_on(tmp_path):
 
 
 @pytest.mark.slow
-def test_a_partial_tree_player_in_a_game_that_cannot_be_compiled(tmp_path):
+def test_lookahead_player_plays_a_game_without_a_game_tree(tmp_path):
     bot = (
         "resolving(max_histories=500,iterations=1,warmup_matches=0,"
         "blueprint_iterations=1)"
@@ -413,8 +414,8 @@ def test_a_partial_tree_player_in_a_game_that_cannot_be_compiled(tmp_path):
     assert found.matches[0][1] == 2 and found.efforts[0].moves >= 6
 
 
-def test_workers_play_the_same_matches_in_the_same_order(tmp_path):
-    """Two workers; what they finish is written as it comes, and then put in order."""
+def test_workers_give_the_same_matches_in_the_same_order(tmp_path):
+    """Two workers write matches in order of completion; the file is sorted later."""
     names, executor = ["uniform", "solved(iterations=5)"], Executor(2)
     config = RoundRobinConfig(executor=executor)
     spread = tournament.play_tournament(

@@ -1,4 +1,4 @@
-"""Following whole beliefs through the moves of others."""
+"""Complete beliefs, which are followed through moves of chance and the opponent."""
 
 import pyspiel
 import pytest
@@ -8,8 +8,8 @@ from spiel_cr.evaluation.responses import belief_search
 from spiel_cr.policies.rollouts import Answers
 
 
-def test_few_moves_are_held_at_a_time_and_expectations_stay(monkeypatch):
-    """As where a decision has thousands of bet sizes: they are drawn on the way."""
+def test_edge_limit_bounds_memory_and_keeps_total_probability(monkeypatch):
+    """If a decision has thousands of bet sizes, moves are sampled during expansion."""
     game, sizes, few = pyspiel.load_game("leduc_poker"), [], belief_search.few
 
     def counted(edges, *settings):
@@ -29,5 +29,5 @@ def test_few_moves_are_held_at_a_time_and_expectations_stay(monkeypatch):
         assert sum(weights) == pytest.approx(1, abs=1e-12) and not followed.complete
         found.append(max(sizes))
         sizes.clear()
-    # Four first cards are left of six; each has five second ones.
+    # Four of six first cards are kept, and each is followed by five second cards.
     assert found == [20, 10]

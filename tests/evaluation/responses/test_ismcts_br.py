@@ -1,4 +1,4 @@
-"""ISMCTS-BR on compiled games: beliefs, jumps, statistics, quality of responses."""
+"""ISMCTS-BR on game trees: beliefs, transitions, statistics, and response quality."""
 
 import dataclasses
 import functools
@@ -29,11 +29,11 @@ _SMALL = (
 )
 
 
-_compile = functools.cache(spiel_cr.build_tree)
+_build_tree = functools.cache(spiel_cr.build_tree)
 
 
 def _sparse(tree):
-    """Both players' strategies, with zeros in them."""
+    """Return random strategies of both players, with some zeros."""
     return random_behaviours(tree, 1, zeros=True)
 
 
@@ -42,7 +42,7 @@ def _uniform(tree):
 
 
 def _walk(tree, player, policy, state, weight, found):
-    """Chance times the opponent's probabilities, by infoset and history."""
+    """Collect chance times the opponent's reach, by infoset and history."""
     if state.is_terminal():
         return
     if state.is_chance_node():
@@ -61,8 +61,8 @@ def _walk(tree, player, policy, state, weight, found):
 
 @pytest.mark.parametrize("player", [0, 1])
 @pytest.mark.parametrize("game", _SMALL)
-def test_beliefs_equal_those_of_a_walk(game, player):
-    tree = _compile(game)
+def test_beliefs_equal_those_of_enumeration(game, player):
+    tree = _build_tree(game)
     behaviour = _sparse(tree)
     policy = policy_lib.tabular_policy(tree, behaviour)
     found: dict[str, dict[tuple[int, ...], float]] = {}
@@ -88,10 +88,10 @@ def test_beliefs_equal_those_of_a_walk(game, player):
 
 @pytest.mark.parametrize("player", [0, 1])
 @pytest.mark.parametrize("game", _SMALL)
-def test_jumps_and_rewards_give_the_exact_values(game, player):
-    # One step of the Bellman equation by the search's own arrays, with the exact values
-    # of a best response behind it, must give these values back.
-    tree = _compile(game)
+def test_transitions_and_rewards_reproduce_exact_values(game, player):
+    # One Bellman step with the arrays of the search, applied to the exact values of a
+    # best response, must reproduce these values.
+    tree = _build_tree(game)
     behaviour = _sparse(tree)
     arrays = ismcts_kernel.build(tree, player, behaviour[1 - player], dtype=np.float64)
     reach = reach_of(tree.sequence_form, behaviour)[1 - player]
@@ -117,17 +117,17 @@ def test_jumps_and_rewards_give_the_exact_values(game, player):
         assert max(values) == pytest.approx(exact[infoset], abs=1e-9)
 
 
-def test_pick_draws_by_the_odds():
+def test_pick_draws_from_cumulative_probabilities():
     odds = np.array([0.25, 0.25, 1.0, 0.5, 1.0, 1.0])
     begin, end = np.array([0, 0, 0, 3, 3]), np.array([3, 3, 3, 6, 6])
     draw = np.array([0.0, 0.25, 0.999, 0.499, 0.5])
     found = ismcts_kernel.pick(odds, begin, end, draw, 3)
-    # The second and the last of the odds leave nothing to draw.
+    # The second and the last outcome have probability zero.
     np.testing.assert_array_equal(found, [0, 2, 2, 3, 4])
 
 
 def _share(tree, behaviour, config, seed):
-    """Found and exact gain over the policy itself, both seats."""
+    """Return the share of the best-response values that is found, for both players."""
     found = exact = 0.0
     for player in (0, 1):
         other = behaviour[1 - player]
@@ -146,30 +146,30 @@ def _share(tree, behaviour, config, seed):
         pytest.param("leduc_poker", 3000, 20, 0.96, marks=pytest.mark.slow),
     ],
 )
-def test_never_above_the_exact_value(game, simulations, seeds, least):
-    tree = _compile(game)
+def test_shares_are_high_and_do_not_exceed_one(game, simulations, seeds, least):
+    tree = _build_tree(game)
     behaviour = _uniform(tree) if game == "leduc_poker" else _sparse(tree)
     config = SearchConfig(simulations)
     shares = [_share(tree, behaviour, config, seed) for seed in range(seeds)]
-    # The found response is judged exactly: rounding alone could lift it.
+    # The response is evaluated exactly, so only rounding can exceed 1.
     assert max(shares) <= 1 + 1e-9
     assert min(shares) > least
 
 
-def test_exact_policy_of_openspiel_agrees():
-    tree = _compile("python_ii_goofspiel(num_cards=3)")
+def test_response_is_near_openspiels_best_response():
+    tree = _build_tree("python_ii_goofspiel(num_cards=3)")
     behaviour = _sparse(tree)
     policy = policy_lib.tabular_policy(tree, behaviour)
-    judge = openspiel_best_response.BestResponsePolicy(tree.game, 0, policy)
-    exact = judge.value(tree.game.new_initial_state())
+    reference = openspiel_best_response.BestResponsePolicy(tree.game, 0, policy)
+    exact = reference.value(tree.game.new_initial_state())
     config = SearchConfig(20_000)
     response = ismcts_search.search_response(tree, 0, behaviour[1], config, seed=1)
     found = expected_reward(tree.sequence_form, 0, response.behaviour, behaviour[1])
     assert exact - 0.02 < found <= exact + 1e-9
 
 
-def test_same_seed_same_bits_and_other_seeds_differ():
-    tree = _compile("kuhn_poker")
+def test_equal_seeds_are_bitwise_identical_and_others_differ():
+    tree = _build_tree("kuhn_poker")
     behaviour = _sparse(tree)
     config = SearchConfig(500)
     runs = [
@@ -184,7 +184,7 @@ def test_same_seed_same_bits_and_other_seeds_differ():
 
 
 def test_statistics_are_consistent():
-    tree = _compile("leduc_poker")
+    tree = _build_tree("leduc_poker")
     behaviour = _sparse(tree)
     infosets = tree.infosets[1]
     arrays = ismcts_kernel.build(tree, 1, behaviour[0], dtype=np.float64)
@@ -205,7 +205,7 @@ def test_statistics_are_consistent():
     assert done >= 700 * len(roots)
     assert table.started.sum() == table.reached[roots].sum() == done
     assert table.reached[roots].max() - table.reached[roots].min() <= 256
-    # Values again, one infoset after another.
+    # Recompute the values, one infoset after another.
     total = visits * arrays.reward[: len(visits)]
     for infoset in range(len(decisions) - 1, -1, -1):
         here = decisions.first_sequence[infoset] + np.arange(
@@ -222,9 +222,9 @@ def test_statistics_are_consistent():
 
 
 @pytest.mark.parametrize("number", [40, 64, 2000])
-def test_one_simulation_at_a_time_is_puct(number):
+def test_batches_of_one_simulation_follow_puct(number):
     # A bandit: kuhn's second player after a bet has two actions and no decision after.
-    tree = _compile("kuhn_poker")
+    tree = _build_tree("kuhn_poker")
     behaviour = _uniform(tree)
     infosets = tree.infosets[1]
     arrays = ismcts_kernel.build(tree, 1, behaviour[0], dtype=np.float64)
@@ -253,7 +253,7 @@ def test_one_simulation_at_a_time_is_puct(number):
 
 
 @pytest.mark.slow
-def test_payoffs_of_any_size_are_searched_alike():
+def test_search_does_not_depend_on_the_scale_of_payoffs():
     found = []
     for factor in (1.0, 2.0**-60, 2.0**60):
         tree = spiel_cr.build_tree(scaled_game("kuhn_poker", factor))
@@ -264,9 +264,9 @@ def test_payoffs_of_any_size_are_searched_alike():
         np.testing.assert_array_equal(found[0].behaviour, other.behaviour)
 
 
-def test_the_callers_precision_does_not_matter():
-    """Draws are those of single precision, whatever JAX's default is."""
-    tree = _compile("kuhn_poker")
+def test_search_does_not_depend_on_the_precision_of_jax():
+    """Random draws have single precision, whatever JAX's default is."""
+    tree = _build_tree("kuhn_poker")
     behaviour = _uniform(tree)[1]
     found = []
     for flag in (False, True):
@@ -288,9 +288,9 @@ def test_the_callers_precision_does_not_matter():
         ),
     ],
 )
-def test_all_simulations_begin_at_their_root(batch, flag):
-    """None counts as one that arrived from above, whatever XLA rounds."""
-    tree = _compile("kuhn_poker")
+def test_simulations_are_counted_as_started_at_their_root(batch, flag):
+    """No simulation counts as arriving from above, however XLA rounds."""
+    tree = _build_tree("kuhn_poker")
     arrays = ismcts_kernel.build(tree, 0, _uniform(tree)[1])
     roots = np.flatnonzero(tree.infosets[0].decisions.parent == 0)[:1]
     with jax.enable_x64(flag):
@@ -305,8 +305,8 @@ def test_all_simulations_begin_at_their_root(batch, flag):
     assert table.started[roots[0]] == table.reached[roots[0]] == done
 
 
-def test_a_second_response_compiles_nothing():
-    tree = _compile("kuhn_poker")
+def test_second_response_does_not_compile():
+    tree = _build_tree("kuhn_poker")
     behaviour = _sparse(tree)
     config = SearchConfig(500)
     ismcts_search.search_response(tree, 0, behaviour[1], config)
@@ -326,13 +326,13 @@ def test_a_second_response_compiles_nothing():
         ("max_nodes", 0),
     ],
 )
-def test_bad_settings_are_named(setting, value):
+def test_rejects_invalid_settings(setting, value):
     with pytest.raises(ValueError, match=f"{setting}="):
         dataclasses.replace(SearchConfig(), **{setting: value})
 
 
-def test_bad_strategies_are_refused():
-    tree = _compile("kuhn_poker")
+def test_rejects_invalid_strategies():
+    tree = _build_tree("kuhn_poker")
     good = _sparse(tree)[1]
     with pytest.raises(ValueError, match="player=2"):
         ismcts_search.search_response(tree, 2, good)
@@ -342,7 +342,7 @@ def test_bad_strategies_are_refused():
         ismcts_search.search_response(tree, 0, good * 0.5)
 
 
-def test_who_never_decides_has_no_response(tmp_path):
+def test_players_without_decisions_are_rejected(tmp_path):
     (tmp_path / "coin.efg").write_text(
         'EFG 2 R "coin" { "a" "b" } ""\nc "" 1 "" { "l" 1/2 "r" 1/2 } 0\n'
         't "" 1 "" { 1.0 -1.0 }\nt "" 2 "" { -1.0 1.0 }\n'
@@ -353,8 +353,8 @@ def test_who_never_decides_has_no_response(tmp_path):
 
 
 @pytest.mark.slow
-def test_a_learned_table_finds_what_few_simulations_miss():
-    tree = _compile("liars_dice(numdice=1,dice_sides=4)")
+def test_learning_a_table_improves_short_searches():
+    tree = _build_tree("liars_dice(numdice=1,dice_sides=4)")
     behaviour = _uniform(tree)
     without = [_share(tree, behaviour, SearchConfig(500), seed) for seed in range(3)]
     learned = SearchConfig(300, learn=200)
@@ -362,13 +362,13 @@ def test_a_learned_table_finds_what_few_simulations_miss():
     assert max(without) < 0.97 < 0.99 < min(shares) <= 1 + 1e-9
 
 
-def test_learning_begins_everywhere():
-    tree = _compile("kuhn_poker")
+def test_learning_starts_simulations_at_every_infoset():
+    tree = _build_tree("kuhn_poker")
     behaviour = _uniform(tree)
     config = SearchConfig(64, learn=32, batch=1)
     response = ismcts_search.search_response(tree, 0, behaviour[1], config)
     started = np.asarray(response.table.started)
-    # Infosets that the response comes to are searched again.
+    # Infosets that the response reaches are searched again.
     assert set(started) == {32, 32 + 64}
     assert started.sum() == response.simulations
 
@@ -379,8 +379,8 @@ def test_learn_must_be_a_number_of_simulations(learn):
         SearchConfig(learn=learn)
 
 
-def test_more_than_can_be_counted_is_refused():
-    tree = _compile("kuhn_poker")
+def test_rejects_more_simulations_than_float32_can_count():
+    tree = _build_tree("kuhn_poker")
     other = _uniform(tree)[1]
     with pytest.raises(ValueError, match="simulations=10000000 .*float32 can count to"):
         ismcts_search.search_response(tree, 0, other, SearchConfig(10_000_000))

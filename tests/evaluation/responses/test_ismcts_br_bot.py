@@ -1,4 +1,4 @@
-"""ISMCTS-BR on states: best responses found, memory bounded, nothing hidden used."""
+"""ISMCTS-BR on states: quality of responses, node limit, and hidden information."""
 
 import dataclasses
 import itertools
@@ -26,7 +26,7 @@ from tests.support.states import after
 
 
 def fixed(game, seed):
-    """A random policy that is far from uniform."""
+    """Return a random policy that is far from uniform."""
     table = policy_lib.TabularPolicy(game)
     random = np.random.default_rng(seed)
     weights = table.legal_actions_mask * random.random(table.legal_actions_mask.shape)
@@ -36,7 +36,7 @@ def fixed(game, seed):
 
 
 def response_value(tree, opponent, bot, player):
-    """What the bot gets if it is asked at every information state, exactly."""
+    """Return the exact value of the bot's policy at all information states."""
     policy = reference.from_openspiel(tree, opponent)
     for key, histories in tree.infosets.items():
         if key[0] == player:
@@ -53,11 +53,11 @@ def response_value(tree, opponent, bot, player):
         ("kuhn_poker", 1000, 0.999),
         (games.goofspiel(3, "descending"), 300, 0.97),
         ("python_leduc_poker", 400, 0.95),
-        # Its least decision matters by 5e-9 of what can be gained.
+        # The least important decision is worth 5e-9 of the possible gain.
         pytest.param("python_leduc_poker", 8000, 1 - 1e-8, marks=pytest.mark.slow),
     ],
 )
-def test_it_finds_best_responses(string, simulations, share, player):
+def test_finds_nearly_best_responses(string, simulations, share, player):
     """The bot wins at least a share of the best response's gain over the policy."""
     game = pyspiel.load_game(string)
     tree = reference.Tree(game)
@@ -80,15 +80,15 @@ def leduc_bot(player, seed=0, **settings):
 
 
 class Honest(policy_lib.Policy):
-    """Bets the best card of Kuhn poker only, and that always."""
+    """A policy of Kuhn poker that bets always and only with the best card."""
 
     def action_probabilities(self, state, player_id=None):
         best = state.information_state_string().startswith("2")
         return {0: float(not best), 1: float(best)}
 
 
-def test_the_posterior_matters():
-    """A call of such a bet loses; were all cards alike, it would not."""
+def test_search_uses_the_posterior():
+    """Calling this bet loses, but would not if all cards were equally likely."""
     game = pyspiel.load_game("kuhn_poker")
     honest = Honest(game, [0, 1])
     state = after(game, 2, 1, 1)
@@ -128,7 +128,7 @@ def test_values_by_hand():
         ([(first, 0), (second, 0)], 4.0),
         ([(first, 0), (second, 1)], -10.0),
         ([(first, 0), (second, 1)], -2.0),
-        # Begins at the second decision: it was not come to.
+        # Starts at the second decision, so the first one is not updated.
         ([(second, 0)], 6.0),
         ([(first, 0), (second, 0)], 5.0),
     ):
@@ -136,11 +136,11 @@ def test_values_by_hand():
         seen.append(first.totals[0])
     assert (first.visits, second.visits) == ([5, 0], [3, 2])
     assert second.totals == [15.0, -12.0]
-    # The second decision is worth 4, 4 (a tie: as before), -6, -6 (as before), then 5.
+    # The second decision has values 4, 4 (a tie, kept), -6, -6 (kept), and 5.
     assert seen == [2, 2 + 4, 2 + 2 * 4, 2 - 3 * 6, 2 - 3 * 6, 2 + 4 * 5]
 
 
-def test_a_predicted_value_until_there_is_better():
+def test_predicted_values_are_replaced_by_simulated_ones():
     root, leaf = (ismcts_bot.Node([0, 1], [0.5, 0.5]) for _ in range(2))
     ismcts_bot.back_up([(root, 1)], leaf, 7.0)
     assert root.totals == [0, 7] and leaf.visits == [0, 0]
@@ -149,7 +149,7 @@ def test_a_predicted_value_until_there_is_better():
 
 
 def test_values_are_those_of_the_most_visited_actions(monkeypatch):
-    """Worked out along the way what all simulations together give at the end."""
+    """Incremental values equal those that all simulations together give at the end."""
     game = pyspiel.load_game("leduc_poker")
     ended, parents = Counter(), {}
     plain = ismcts_bot.back_up
@@ -179,15 +179,15 @@ def test_values_are_those_of_the_most_visited_actions(monkeypatch):
             assert total == pytest.approx(ended[id(node), place], abs=1e-9)
 
 
-def test_what_is_hidden_is_not_looked_at():
+def test_search_does_not_use_hidden_information():
     game = pyspiel.load_game("leduc_poker")
     tree = reference.Tree(game)
     opponent = fixed(game, 2)
     config = SearchConfig(simulations=20)
     for player in (0, 1):
         bot = ISMCTSBRBot(game, player, opponent, config)
-        for (who, _), histories in list(tree.infosets.items())[::40]:
-            if who == player:
+        for (owner, _), histories in list(tree.infosets.items())[::40]:
+            if owner == player:
                 found = []
                 for history in (histories[0], histories[-1]):
                     bot.restart()
@@ -195,7 +195,7 @@ def test_what_is_hidden_is_not_looked_at():
                 assert found[0] == found[1]
 
 
-def test_seeds():
+def test_search_depends_on_the_seed_and_not_on_earlier_matches():
     def search(seed, before=()):
         bot = leduc_bot(1, seed, simulations=50)
         for path in before:
@@ -207,7 +207,7 @@ def test_seeds():
     assert search(0) != search(1)
 
 
-def test_memory_is_bounded():
+def test_number_of_nodes_is_limited():
     state, sizes = after("leduc_poker", 0, 2, 2), {}
     for most in (7, 1000):
         bot = leduc_bot(1, histories="drawn", simulations=300, max_nodes=most)
@@ -228,8 +228,8 @@ def test_the_tree_is_kept_within_a_match():
     assert sum(bot.search(later).visits) == 200
 
 
-def test_priors_and_values():
-    """A value takes a rollout's place; a prior says what to try."""
+def test_predictor_provides_priors_and_values():
+    """A predicted value replaces a rollout, and a prior guides the search."""
     game = pyspiel.load_game("leduc_poker")
     opponent = FixedPolicy(game, "always_raise")
     asked = []
@@ -247,7 +247,7 @@ def test_priors_and_values():
     assert found.actions == [1, 2]
     assert found.visits == [0, 1] and found.values == [0.0, 7.5]
     assert len(asked) == 2 == bot.num_nodes
-    # Given enough of it, exploration follows the prior whatever the values are.
+    # Strong exploration follows the prior, whatever the values are.
     spread = SearchConfig(histories="drawn", simulations=400, exploration=1e6)
 
     def skewed(state, player):
@@ -259,10 +259,10 @@ def test_priors_and_values():
     assert visits == pytest.approx([100, 300], abs=2)
 
 
-def test_how_rollouts_are_played():
-    """Against someone who always raises, with the best card; the tree has no room.
+def test_rollouts_use_the_given_policy():
+    """The player has the best card against constant raises; the tree has one node.
 
-    Every simulation calls first and is a rollout from then on. A rollout that folds to
+    Every simulation calls first and continues as a rollout. A rollout that folds to
     the raise loses its ante, one that always calls usually wins, and a random one wins
     less often.
     """
@@ -286,7 +286,7 @@ def test_how_rollouts_are_played():
     assert -1 < values[None] < values["always_call"]
 
 
-def test_noise():
+def test_noise_changes_the_search():
     state = after("leduc_poker", 0, 2, 2)
     plain = leduc_bot(1, simulations=70).search(state)
     noisy = leduc_bot(1, simulations=70).search(state, noise=1.0)
@@ -301,7 +301,7 @@ def test_the_most_visited_action_is_played():
     assert policy == [(a, float(visits[a] == visits.max())) for a in (0, 1, 2)]
 
 
-def test_noise_does_not_pile_up():
+def test_noise_does_not_accumulate():
     state = after("leduc_poker", 0, 2, 2)
     bot = leduc_bot(1, histories="drawn", simulations=5)
     for _ in range(3):
@@ -311,7 +311,7 @@ def test_noise_does_not_pile_up():
 
 
 @pytest.mark.parametrize("string", ["kuhn_poker", "python_ii_goofspiel(num_cards=3)"])
-def test_matches_by_openspiels_referee(string):
+def test_plays_matches_in_openspiels_evaluate_bots(string):
     game = pyspiel.load_game(string)
     opponent = policy_lib.UniformRandomPolicy(game)
     config = SearchConfig(histories="drawn", simulations=20)
@@ -327,7 +327,7 @@ def test_matches_by_openspiels_referee(string):
 
 
 @pytest.mark.parametrize("settings", [{"player": 2}, {"seed": -1}])
-def test_bad_arguments(settings):
+def test_rejects_invalid_arguments(settings):
     game = pyspiel.load_game("kuhn_poker")
     given = {"player": 0, "opponent": policy_lib.UniformRandomPolicy(game), **settings}
     with pytest.raises(ValueError, match=f"{next(iter(settings))}="):
@@ -341,7 +341,7 @@ def test_bad_arguments(settings):
         (LBRBot, {"leaf": "uniform", "rollouts": 2}),
     ],
 )
-def test_states_of_the_unconverted_game_are_refused(kind, how):
+def test_states_of_the_simultaneous_game_are_rejected(kind, how):
     string = "goofspiel(imp_info=true,num_cards=3,points_order=descending)"
     game = load_game(string)
     bot = kind(game, 0, policy_lib.UniformRandomPolicy(game), **how)
@@ -359,8 +359,8 @@ def _opponent_of_liars_dice():
 
 
 @pytest.mark.parametrize("player", [0, 1])
-def test_whole_beliefs_are_solved_exactly(player):
-    """With moves enough for the whole tree, values are those of a slow recursion."""
+def test_complete_beliefs_are_solved_exactly(player):
+    """If the budget covers the whole tree, values equal those of a slow recursion."""
     game, opponent = _opponent_of_liars_dice()
     tree = reference.Tree(game)
     bot = ISMCTSBRBot(game, player, opponent, SearchConfig(simulations=500), seed=4)
@@ -368,13 +368,13 @@ def test_whole_beliefs_are_solved_exactly(player):
     policy = reference.from_openspiel(tree, opponent)
     best = reference.best_response_value(tree, policy, player)
     assert found == pytest.approx(best, abs=1e-12)
-    # No search needed all of its moves, and the last were in trees solved before.
+    # Searches use few simulations, because later decisions reuse solved trees.
     asked = sum(key[0] == player for key in tree.infosets)
     assert bot.simulations < 500 * asked / 4
 
 
-def test_more_has_memory_from_whole_beliefs_with_equal_simulations():
-    """Where the whole tree is far too large for the simulations."""
+def test_complete_beliefs_win_more_than_drawn_ones_at_equal_budget():
+    """The complete tree is much larger than the number of simulations."""
     game = load_game("liars_dice(numdice=1,dice_sides=3)")
     opponent, tree = fixed(game, 3), reference.Tree(game)
     values = {}
@@ -386,7 +386,7 @@ def test_more_has_memory_from_whole_beliefs_with_equal_simulations():
     assert values["all"] > values["drawn"]
 
 
-def test_few_histories_are_drawn_by_weight_without_bias():
+def test_few_draws_histories_by_weight_without_bias():
     """Over all starting points of the draws, the mean of each history is its weight."""
     state = pyspiel.load_game("kuhn_poker").new_initial_state()
     edges = [(state, move, share) for move, share in enumerate([0.5, 0.02, 0.3, 0.18])]
@@ -397,11 +397,11 @@ def test_few_histories_are_drawn_by_weight_without_bias():
         assert sum(edge[2] for edge in drawn) == pytest.approx(1)
         for _, move, weight in drawn:
             total[move] += weight / len(starts)
-    # Of 1000 starts, each share is met to within one.
+    # With 1000 starts, each share is exact to within one start.
     np.testing.assert_allclose(total, [0.5, 0.02, 0.3, 0.18], atol=1 / 1000)
 
 
-def test_large_beliefs_are_drawn_from():
+def test_small_budgets_sample_from_the_belief():
     """Two simulations are too few to expand anything."""
     game, opponent = _opponent_of_liars_dice()
     state = after(game, 0, 1)
@@ -410,7 +410,7 @@ def test_large_beliefs_are_drawn_from():
     bots = [ISMCTSBRBot(game, 0, opponent, c, seed=1) for c in (few, drawn)]
     found = [bot.search(state) for bot in bots]
     assert sum(found[0].visits) == sum(found[1].visits) == 2
-    # The paper's way does not depend on whether the other one exists.
+    # The paper's method of drawn histories is reproducible.
     again = ISMCTSBRBot(game, 0, opponent, drawn, seed=1).search(state)
     assert again == found[1]
 
@@ -424,7 +424,7 @@ def test_large_beliefs_are_drawn_from():
         (games.goofspiel(4, "descending"), 300, 0.97, 0.97),
     ],
 )
-def test_shares_against_cfr_plus(string, simulations, median, worst):
+def test_shares_of_the_best_gain_against_cfr_plus(string, simulations, median, worst):
     """Exact shares of the best response's gain against cfr+(10), for five seeds."""
     target = open_opponent("cfr+(iterations=10)", string)
     shares = []
@@ -439,7 +439,7 @@ def test_shares_against_cfr_plus(string, simulations, median, worst):
     assert np.median(shares) >= median and min(shares) >= worst
 
 
-def test_beliefs_that_take_more_than_the_simulations_are_drawn():
+def test_beliefs_larger_than_the_budget_are_sampled():
     game = pyspiel.load_game(
         "battleship(board_height=5,board_width=5,ship_sizes=[2;3],ship_values=[1;1],"
         "num_shots=12)"
@@ -452,6 +452,6 @@ def test_beliefs_that_take_more_than_the_simulations_are_drawn():
         SearchConfig(simulations=10),
         predictor=Predictor(rollout=uniform),
     )
-    # One history, forty placements, each with forty answers and as many rollouts.
+    # One history has forty placements, each with forty replies and as many rollouts.
     found = bot.search(game.new_initial_state())
     assert sum(found.visits) == bot.simulations == 10

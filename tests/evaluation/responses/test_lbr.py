@@ -1,4 +1,4 @@
-"""Local best response: by hand, against enumeration, and never above the best one."""
+"""Local best response, compared with values by hand and with exact best responses."""
 
 import functools
 
@@ -23,7 +23,7 @@ OPPONENTS = ("uniform", "skewed", *FIXED_POLICIES)
 
 
 def skewed(game):
-    """A random policy that is far from uniform, and never takes some actions."""
+    """Return a random policy that is far from uniform and never plays some actions."""
     table = policy_lib.TabularPolicy(game)
     random = np.random.default_rng(7)
     weights = table.legal_actions_mask * random.random(table.legal_actions_mask.shape)
@@ -48,7 +48,7 @@ def behaviour_of(name, kind):
 
 
 def value(name, player, own, other):
-    """The responder's expected utility."""
+    """Return the responder's expected utility."""
     tree = games.compiled(name)
     pair = (own, other) if player == 0 else (other, own)
     values = arrays.history_values(tree, pair)
@@ -56,7 +56,7 @@ def value(name, player, own, other):
 
 
 def by_enumeration(name, kind, player, leaf):
-    """{information state: {action: value}}, by recursion over OpenSpiel's histories."""
+    """Return {information state: {action: value}}, by recursion over histories."""
     game = games.compiled(name).game
     tree = reference.Tree(game)
     policy = reference.from_openspiel(tree, opponent_of(name, kind))
@@ -78,8 +78,8 @@ def by_enumeration(name, kind, player, leaf):
         return sum(p * expect(node.children[a], answered) for a, p in odds.items() if p)
 
     found = {}
-    for (who, key), histories in tree.infosets.items():
-        if who != player:
+    for (owner, key), histories in tree.infosets.items():
+        if owner != player:
             continue
         for played in (policy, tree.uniform()):
             weights = [
@@ -135,7 +135,7 @@ def test_trees_and_states_agree_with_enumeration(name, kind, leaf, player):
 @pytest.mark.parametrize(
     ("name", "leaf"), [("kuhn", "call"), ("leduc", "call"), ("leduc", "uniform")]
 )
-def test_never_above_the_best_response(name, leaf):
+def test_values_do_not_exceed_the_best_response(name, leaf):
     tree = games.compiled(name)
     for kind in OPPONENTS:
         behaviour = behaviour_of(name, kind)
@@ -148,16 +148,16 @@ def test_never_above_the_best_response(name, leaf):
             best = best_response_value(tree.sequence_form, player, reach)
             found = value(name, player, own, other)
             assert found <= best + 1e-9
-            # It wins from every chump, and from anyone who plays at random.
+            # It wins against every fixed policy and against uniform play.
             if kind in ("uniform", *FIXED_POLICIES):
                 assert found > 0.3
 
 
-def test_by_hand():
-    """Kuhn poker, player 1, after a bet by someone who bets any card.
+def test_action_values_in_kuhn_poker_by_hand():
+    """Player 1 acts after a bet by an opponent that bets every card.
 
     A call with the middle card wins 2 from the lowest and loses 2 to the highest; a
-    fold loses 1. After a pass by someone who always folds, a bet wins 1 at once.
+    fold loses 1. After a pass by an opponent that always folds, a bet wins 1.
     """
     game = pyspiel.load_game("kuhn_poker")
     raises, folds = (FixedPolicy(game, k) for k in ("always_raise", "always_fold"))
@@ -167,17 +167,17 @@ def test_by_hand():
     assert bot.action_values(after(game, 0, 2, 1)).tolist() == [-1, 2]
     bot = ExactLBRBot(game, 1, folds)
     assert bot.action_values(after(game, 2, 0, 0)).tolist() == [-1, 1]
-    # What comes after the answer is default play: after a pass and a bet, a call.
+    # Default play follows the opponent's reply: after a pass and a bet, a call.
     bot = ExactLBRBot(game, 0, raises)
     assert bot.action_values(after(game, 0, 2)).tolist() == [-2, -2]
 
 
-def test_one_answer_only():
-    """Leduc poker: after the answer nobody raises again.
+def test_only_one_reply_of_the_opponent_is_considered():
+    """In Leduc poker, nobody raises after the opponent's reply.
 
-    A call is answered by a raise to 3 (2 and the ante), which the player calls; a raise
-    to 3 by one to 5, which it calls too. Who wins depends on the cards alone, so the
-    values are as 3 to 5.
+    The opponent replies to a call with a raise to 3 (2 and the ante), and to a raise to
+    3 with one to 5. The player calls both. The winner depends on the cards only, so the
+    values have the ratio 3 to 5.
     """
     game = pyspiel.load_game("leduc_poker")
     bot = ExactLBRBot(game, 0, FixedPolicy(game, "always_raise"))
@@ -186,7 +186,7 @@ def test_one_answer_only():
         assert call != 0 and raises / call == pytest.approx(5 / 3)
 
 
-def test_rollouts_estimate_what_is_exact():
+def test_rollouts_estimate_exact_action_values():
     game = pyspiel.load_game("leduc_poker")
     opponent = skewed(game)
     state = after(game, 0, 2, 2)
@@ -208,8 +208,8 @@ def test_rollouts_estimate_what_is_exact():
 
 @pytest.mark.parametrize("payoff", [1.0, 1e-9])
 @pytest.mark.parametrize("declared", [100.0, 1e12, np.inf])
-def test_what_a_game_declares_does_not_make_values_equal(declared, payoff):
-    """A game may declare far larger utilities than it has."""
+def test_declared_utility_bounds_do_not_hide_small_differences(declared, payoff):
+    """The game declares far larger utilities than it has."""
 
     def rules(path):
         if len(path) < 2:
@@ -226,7 +226,7 @@ def test_what_a_game_declares_does_not_make_values_equal(declared, payoff):
         assert bot.step(game.new_initial_state()) == 1
 
 
-def test_bad_arguments():
+def test_rejects_invalid_arguments():
     tree = games.compiled("goofspiel4")
     other = arrays.uniform_behaviour(tree.infosets[1].decisions)
     with pytest.raises(ValueError, match="leaf='call'.*not a game of poker.*uniform"):

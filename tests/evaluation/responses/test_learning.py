@@ -41,7 +41,7 @@ QUICK = LearningConfig(
 
 
 def made_up(random):
-    """Samples of seven decisions with three actions, two or three of them legal."""
+    """Return samples of seven decisions with two or three of three actions legal."""
     legal = np.arange(3) < random.integers(2, 4, size=7)[:, None]
     visits = np.where(legal, random.random(legal.shape), 0)
     return network.Samples(
@@ -53,7 +53,7 @@ def made_up(random):
 
 
 def by_hand(samples, weights, l2):
-    """The loss in numpy: AlphaZero's equation 1 on a perceptron, row by row."""
+    """Compute the loss in numpy: AlphaZero's equation 1 on a perceptron, row by row."""
     (bias0, kernel0), (bias1, kernel1) = weights
     total = 0.0
     for features, legal, visits, returned in zip(*samples, strict=True):
@@ -65,8 +65,8 @@ def by_hand(samples, weights, l2):
     return total / len(samples.returned) + l2 * squares
 
 
-def test_loss_and_gradient_are_alphazeros():
-    """The gradient along a random direction, against a central difference by hand."""
+def test_loss_and_gradient_equal_alphazeros():
+    """The gradient along a random direction equals a central difference in numpy."""
     random = np.random.default_rng(3)
     samples = made_up(random)
     parameters = jax.tree.map(
@@ -100,10 +100,10 @@ def learn(opponent="always_call", seed=5, **changes):
     return network.learn_response(game, 1, policy, config, seed=seed)
 
 
-def test_it_learns_a_best_response():
-    """Against who never folds nor bets: bet the king, not the knave.
+def test_learns_a_best_response_reproducibly():
+    """Against an opponent that always calls, the response bets the king, not the jack.
 
-    And the same seed gives the same bits.
+    The same seed gives bitwise identical parameters.
     """
     learned, again = learn(), learn()
     assert learned.losses[-1].total < learned.losses[0].total
@@ -126,8 +126,8 @@ def test_it_learns_a_best_response():
         np.testing.assert_array_equal(mine, its)
 
 
-def test_the_buffer_keeps_the_newest():
-    """And there is one program, however full it is."""
+def test_replay_buffer_keeps_the_newest_samples():
+    """Samples are padded to a fixed size, so that one compiled function is enough."""
     random = np.random.default_rng(0)
     first, second = made_up(random), made_up(random)
     kept = network._newest([first, second], 10)
@@ -136,7 +136,7 @@ def test_the_buffer_keeps_the_newest():
     assert {len(array) for array in network._padded(kept, 12)} == {12}
 
 
-def test_bad_arguments_are_refused():
+def test_rejects_invalid_arguments():
     game = pyspiel.load_game("kuhn_poker")
     uniform = load_opponent("uniform", game)
     with pytest.raises(ValueError, match="player=2"):
@@ -152,11 +152,11 @@ def test_bad_arguments_are_refused():
         LearningConfig(search=SearchConfig(learn=5))
 
 
-def test_what_is_missing_is_named(monkeypatch):
+def test_missing_tensors_and_packages_are_named(monkeypatch):
     game = pyspiel.load_game("tic_tac_toe")
     with pytest.raises(ValueError, match="information_state_tensor"):
         network.check_tensor(game)
-    # A game in Python that promises tensors and has no observer to make them.
+    # A Python game that declares tensors but has no observer that makes them.
     rules = {(): Node(0, (0, 1), ("start", "start"))}
     blind = MadeGame(lambda path: rules.get(path, Node(TERMINAL)), "blind", tensor=True)
     with pytest.raises(ValueError, match="has none .*give the game a make_py_obs"):
@@ -168,7 +168,7 @@ def test_what_is_missing_is_named(monkeypatch):
 
 @pytest.mark.slow
 def test_the_network_helps_a_short_search_on_leduc():
-    """Beside exact values, which the compiled game has."""
+    """Values are compared with the exact one on the game tree."""
     tree = games.compiled("leduc")
     target = open_opponent("always_raise", tree)
     policy = target.policy
@@ -188,7 +188,7 @@ def test_the_network_helps_a_short_search_on_leduc():
     assert values[0] < 0.5 * exact < 0.9 * exact < values[1] <= exact + 1e-9
 
 
-def test_a_learned_response_is_judged_exactly_on_a_compiled_game(monkeypatch):
+def test_learned_response_is_evaluated_exactly_on_a_game_tree(monkeypatch):
     quick = functools.partial(dataclasses.replace, QUICK)
     monkeypatch.setattr(response_matches, "LearningConfig", quick)
     tree = games.compiled("kuhn")

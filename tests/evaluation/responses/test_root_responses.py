@@ -1,4 +1,4 @@
-"""Responses learned from whole matches: who plays, and what is learned."""
+"""Table responses that are learned from complete matches, and their opponents."""
 
 import numpy as np
 import pyspiel
@@ -35,25 +35,25 @@ HOLDEM = (
 
 
 class FoldsBot(pyspiel.Bot):
-    """Gives no probabilities: the first action, and says what it was told."""
+    """A bot without probabilities that plays the first action and checks its inputs."""
 
     def __init__(self):
         pyspiel.Bot.__init__(self)
-        self.told = []
+        self.actions = []
 
     def restart(self):
-        self.told = []
+        self.actions = []
 
     def inform_action(self, state, player, action):
-        self.told.append(action)
+        self.actions.append(action)
 
     def step(self, state):
-        assert self.told == state.history()
+        assert self.actions == state.history()
         return state.legal_actions()[0]
 
 
-def test_tables_learn_nearly_best_responses():
-    """Against a policy of Kuhn poker that is far from an equilibrium."""
+def test_learned_tables_are_nearly_best_responses():
+    """The opponent's policy of Kuhn poker is far from an equilibrium."""
     result = solve_with(
         "kuhn_poker", "os-mccfr(batch=64)", 1, form="simulator", memory_limit="3GB"
     )
@@ -65,7 +65,7 @@ def test_tables_learn_nearly_best_responses():
     gaps = []
     for player in range(2):
         responder = TableResponder(setting, player, seed=1)
-        # What has learned nothing plays, too.
+        # A response that has learned nothing can play, too.
         assert len(responder.response().play(setting, 9, np.random.default_rng(0))) == 9
         responder.learn(1000)
         response = responder.response()
@@ -78,8 +78,8 @@ def test_tables_learn_nearly_best_responses():
     assert sum(gaps) > -0.1 and max(gaps) > -0.05
 
 
-def test_policies_are_drawn_as_they_are():
-    """Random probabilities on Leduc poker."""
+def test_actions_are_drawn_with_the_policys_probabilities():
+    """The policy of Leduc poker is random."""
     tree = games.compiled("leduc")
     random = np.random.default_rng(5)
     mixed = []
@@ -95,7 +95,7 @@ def test_policies_are_drawn_as_they_are():
     same = np.flatnonzero((start.key == start.key[first]).all(axis=1))
     drawn = opponent.draw(start, same, random)
     state = tree.game.new_initial_state()
-    # Which card it is says the policy at the state itself.
+    # The card of these matches is unknown, so the shares must fit one of the cards.
     shares = np.bincount(drawn, minlength=2) / len(same)
     close = []
     for card in range(6):
@@ -108,8 +108,8 @@ def test_policies_are_drawn_as_they_are():
     assert min(close) < 5 * 0.5 / np.sqrt(len(same))
 
 
-def test_chumps_play_on_rules_on_arrays():
-    """Limit hold'em: what each does at each set of legal actions, of both seats."""
+def test_fixed_policies_play_on_batched_rules():
+    """In limit hold'em, both players are checked at each set of legal actions."""
     game = pyspiel.load_game(HOLDEM)
     random = np.random.default_rng(6)
     for kind, wanted in {
@@ -119,37 +119,37 @@ def test_chumps_play_on_rules_on_arrays():
         setting = settings.on_states(game, FixedPolicy(game, kind))
         assert isinstance(setting.source, RulesSource)
         knowledge = simulated_tensors(open_game(game)).knowledge
-        positions, met = setting.source.start(4000, random), set()
+        positions, visited = setting.source.start(4000, random), set()
         for _ in range(4):
             player = int(positions.player[0])
-            # All play alike so far, so the same player acts everywhere.
+            # All matches have the same actions so far, so the same player acts in each.
             assert (positions.player == player).all()
             places = np.arange(len(positions.player))
             seen = knowledge.seen(positions, places, player)
             drawn = setting.opponent.draw(positions, places, random)
             legal = tuple(np.flatnonzero(seen.legal[0]).tolist())
             if (odds := wanted.get(legal)) is not None:
-                met.add(legal)
+                visited.add(legal)
                 shares = np.bincount(drawn, minlength=len(legal)) / len(drawn)
                 # Five standard deviations of a share of 4000 draws.
                 assert np.abs(shares - odds).max() <= 5 * 0.5 / np.sqrt(4000)
-            # Everybody bets while that is legal, then calls.
+            # Both players raise while that is legal, then call.
             action = np.full(len(places), len(legal) - 1)
             positions = setting.source.step(positions.states[places], action, random)
-        assert met == set(wanted)
+        assert visited == set(wanted)
 
 
-def test_a_bot_that_only_acts_is_told_the_match():
+def test_bots_without_probabilities_are_informed_of_all_actions():
     setting = settings.on_bot(load_game("kuhn_poker"), (FoldsBot(), FoldsBot()))
     responder = TableResponder(setting, 0)
     responder.learn(40)
     response = responder.response()
-    # The bot passes, always: who bets wins the ante.
+    # The bot always passes, so a bet wins the ante.
     assert response.play(setting, 500, np.random.default_rng(0)).mean() == 1.0
 
 
-def test_few_matches_are_side_by_side_where_many_actions_are_legal(monkeypatch):
-    """Each holds a list of its actions."""
+def test_fewer_matches_run_in_parallel_if_there_are_many_actions(monkeypatch):
+    """Each match stores a list of its legal actions."""
     game, counts = load_game("kuhn_poker"), []
     setting = settings.on_states(game, openspiel_policy.UniformRandomPolicy(game))
     monkeypatch.setattr(setting.source, "max_actions", 20_000, raising=False)
@@ -165,7 +165,7 @@ def test_few_matches_are_side_by_side_where_many_actions_are_legal(monkeypatch):
     assert max(counts) == 416 and sum(counts) == 1024
 
 
-def test_settings_take_rules_where_the_policy_plays_on_them():
+def test_settings_use_batched_rules_if_the_policy_supports_them():
     game = spiel_cr.load_game("phantom_ttt")
     uniform = openspiel_policy.UniformRandomPolicy(game)
     fast = settings.on_states(game, uniform)
@@ -186,9 +186,11 @@ def test_settings_take_rules_where_the_policy_plays_on_them():
 
 
 @pytest.mark.slow
-def test_who_shoots_at_a_cell_twice_wins_less():
-    """Against random shots on a large board little more than this can be learned soon;
-    by habits that were only lucky the same responder lost 0.25 a match."""
+def test_battleship_response_does_not_repeat_shots():
+    """Against random shots on a large board, little more can be learned quickly.
+
+    A responder that repeated actions that had won by chance lost 0.25 per match.
+    """
     game = load_game("battleship")
     setting = settings.on_states(game, openspiel_policy.UniformRandomPolicy(game))
     responder = TableResponder(setting, 0, seed=0)
@@ -210,15 +212,15 @@ def test_who_shoots_at_a_cell_twice_wins_less():
         action = int(random.choice(list(odds), p=list(odds.values())))
         if acts == 0 and state.move_number() >= 10:
             left = [odds[a] for a in state.legal_actions() if a not in shots]
-            # At random among the rest, or a habit.
+            # The shot is uniform among the other cells, or deterministic.
             assert np.allclose(left, 1 / len(left)) or max(odds.values()) == 1
             shots.add(action)
         state.apply_action(action)
     assert len(shots) > 45
 
 
-def test_unplanned_moves_are_alike_by_rules_and_states():
-    """Nothing is repeated in either source; all actions are drawn where none is new."""
+def test_varied_actions_do_not_repeat_with_rules_or_states():
+    """Actions that are not varied are drawn uniformly, so most matches repeat some."""
     game = load_game(
         "battleship(board_width=2,board_height=2,ship_sizes=[1],ship_values=[1],"
         "num_shots=6)"

@@ -1,4 +1,4 @@
-"""Particles: against enumeration, used up, bounded, the same by seed."""
+"""Particle filters: comparison with enumeration, empty beliefs, limits, and seeds."""
 
 import collections
 import math
@@ -24,7 +24,7 @@ from tests.support.states import after
 
 
 class Leaning(policy_lib.Policy):
-    """Likes larger actions better; never takes the first of three or more."""
+    """A policy that prefers larger actions and avoids the first of three or more."""
 
     def __init__(self, game):
         super().__init__(game, [0, 1])
@@ -36,7 +36,7 @@ class Leaning(policy_lib.Policy):
 
 
 def make(name, opponent=Leaning, *, count=500, player=0):
-    """A game, and a filter of its histories."""
+    """Return a game and a particle filter for it."""
     game = pyspiel.load_game(name)
     answers = Answers(opponent(game), 1 - player)
     return game, ParticleFilter(game, player, answers, count, between=True)
@@ -50,14 +50,14 @@ def by_history(states, weights):
 
 
 def exact(game, player, state):
-    """The belief by enumeration, which shares no code with the draws."""
+    """Return the belief by enumeration, which shares no code with the particles."""
     posterior = StatePosterior(game, player, Leaning(game), compare="always")
     posterior.update(state)
     return by_history(posterior.states, posterior.weights)
 
 
 GOOFSPIEL = games.goofspiel(4, "descending")
-# Two bids lost: what was bid is hidden.
+# Two bids were lost, and the opponent's bids are hidden.
 PLAYED = (0, 3, 1, 2)
 
 
@@ -65,7 +65,7 @@ def third_bid():
     return after(pyspiel.load_game(GOOFSPIEL), *PLAYED)
 
 
-def test_all_histories_are_exact_where_they_fit():
+def test_beliefs_are_exact_if_all_histories_fit():
     state = third_bid()
     game, source = make(GOOFSPIEL)
     belief, stages = source.start(), observations(state, 0)
@@ -81,8 +81,8 @@ def test_all_histories_are_exact_where_they_fit():
 def test_weights_are_unbiased():
     """Each history's weight, before it is normalised, has its probability as its mean.
 
-    1000 filters of two particles; five standard errors each, a few histories: a false
-    alarm in 1e5.
+    There are 3000 filters of two particles; five standard errors for each of a few
+    histories give a false alarm in 1e5.
     """
     state = third_bid()
     game, source = make(GOOFSPIEL, count=2)
@@ -114,8 +114,8 @@ def test_weights_are_unbiased():
         assert abs(mean - weight) <= 5 * error + 1e-12, key
 
 
-def test_exact_until_too_many_then_particles_close_to_it():
-    """Total variation beside that of as many independent draws."""
+def test_particles_above_the_limit_approximate_the_exact_belief():
+    """The probability of an event is compared, by the error of independent draws."""
     game = pyspiel.load_game("phantom_ttt")
     opponent = policy_lib.UniformRandomPolicy(game)
     state = after(game, 4, 0, 1, 2)
@@ -132,14 +132,14 @@ def test_exact_until_too_many_then_particles_close_to_it():
     expected = by_history(truth.states, truth.weights)
     found = by_history(few.states, few.weights)
     assert found.keys() <= expected.keys()
-    # What the player can ask: who has the corner 2.
+    # The event is that the opponent has the corner 2.
     share = [sum(w for p, w in b.items() if 2 in p[1::1]) for b in (expected, found)]
     assert share[1] == pytest.approx(share[0], abs=5 * math.sqrt(0.25 / 40))
     few.restart()
-    assert not few.approximate, "a new match begins exactly"
+    assert not few.approximate, "a new match starts with an exact belief"
 
 
-def test_the_same_by_seed_however_it_is_asked():
+def test_beliefs_depend_on_the_seed_and_not_on_earlier_queries():
     game = pyspiel.load_game("phantom_ttt")
     opponent = policy_lib.UniformRandomPolicy(game)
     settings = {"max_histories": 20, "particles": 40}
@@ -154,11 +154,11 @@ def test_the_same_by_seed_however_it_is_asked():
     assert beliefs[0] == beliefs[1] != beliefs[2]
 
 
-def test_where_the_opponent_cannot_lead_or_nothing_has_memory(monkeypatch):
-    """A uniform opponent is believed in; bots move even where none fits that either."""
+def test_bots_act_if_no_history_fits_the_observations(monkeypatch):
+    """The belief assumes a uniform opponent, and bots act even if it remains empty."""
     game = pyspiel.load_game("phantom_ttt")
     state = after(game, 4, 0, 0)
-    # Player 1 never takes the first of many; player 0 has found it taken.
+    # Player 1 never plays the first of many actions, but player 0 found it occupied.
     assert state.current_player() == 0
     settings = {"max_histories": 3, "particles": 30}
     posterior = StatePosterior(game, 0, Leaning(game), **settings)
@@ -182,8 +182,8 @@ def test_where_the_opponent_cannot_lead_or_nothing_has_memory(monkeypatch):
         assert bot.belief.effective_size == 0 and bot.simulations == 0
 
 
-def test_no_more_states_than_allowed(monkeypatch):
-    """Neither kept nor built in a step, all along a match with hidden moves."""
+def test_number_of_states_is_limited(monkeypatch):
+    """In a match with hidden moves, both stored and created states are limited."""
     count, built, most = 20, collections.Counter(), []
     fitting = ParticleFilter._fitting
 
@@ -216,13 +216,13 @@ def test_no_more_states_than_allowed(monkeypatch):
             state.apply_action(int(random.choice(state.legal_actions())))
     assert bot.beliefs.approximate > 3 and max(most) == count
     assert bot.beliefs.least_effective_size <= bot.beliefs.mean_effective_size <= count
-    # Opponents move at most so often between two decisions, in so many tries of a step.
+    # Limits of the opponent's moves between two decisions, and of retries of a step.
     levels, tries = 16, 1 + particles_lib._MOST_RETRIES
     per_step = levels * particles_lib._TRIED * count * tries
     assert sum(built.values()) < bot.beliefs.decisions * per_step
 
 
-def test_bad_settings():
+def test_rejects_invalid_settings():
     game = pyspiel.load_game("kuhn_poker")
     with pytest.raises(ValueError, match="particles=0"):
         StatePosterior(game, 0, Leaning(game), particles=0)

@@ -1,4 +1,4 @@
-"""Beliefs on states: against enumeration, with hidden parts scrambled, limits."""
+"""Beliefs on states: comparison with enumeration, hidden information, and limits."""
 
 import collections
 import functools
@@ -22,10 +22,10 @@ HOLDEM = (
 )
 
 
-class Some(policy_lib.Policy):
-    """A policy that differs from one information state to the next, by a seed.
+class RandomPolicy(policy_lib.Policy):
+    """A random policy, which is determined by a seed and the information state.
 
-    With `zeros` some actions are never taken.
+    If `zeros` is true, some actions have probability zero.
     """
 
     def __init__(self, game, seed, *, zeros=False):
@@ -47,19 +47,22 @@ class Some(policy_lib.Policy):
 
 @functools.cache
 def walked(string):
-    """All histories of a game; kept, because several tests use the same game."""
+    """Return all histories of a game, which are cached for several tests."""
     return reference.Tree(pyspiel.load_game(string))
 
 
 def beliefs(tree, opponent, player, keys=None):
-    """By enumeration: {own information state: {path: probability}}, and where the
-    opponent's policy cannot lead; at the infosets `keys`, or at all."""
+    """Compute beliefs by enumeration, at the infosets `keys` or at all.
+
+    The results are {information state: {path: probability}}, the reach of each
+    information state, and the set of those that the opponent never reaches.
+    """
     asked = reference.from_openspiel(tree, opponent)
     found, reach, surprises = {}, {}, set()
-    for who, key in keys or tree.infosets:
-        if who != player:
+    for owner, key in keys or tree.infosets:
+        if owner != player:
             continue
-        histories = tree.infosets[who, key]
+        histories = tree.infosets[owner, key]
         for reach_by in (asked, tree.uniform()):
             weights = {
                 tree.nodes[h].path: tree.nodes[h].chance
@@ -83,15 +86,15 @@ def belief(posterior):
 
 
 def check_all(game, opponent, player, *, every=1, tree=None, **settings):
-    """At every own information state; returns how many, and how many surprises."""
+    """Compare beliefs at infosets of a player, and count infosets and surprises."""
     tree = tree or reference.Tree(game)
     keys = list(tree.infosets)[::every]
     expected, reach, surprises = beliefs(tree, opponent, player, keys)
     posterior = StatePosterior(game, player, opponent, **settings)
-    for who, key in keys:
-        if who != player:
+    for owner, key in keys:
+        if owner != player:
             continue
-        path = tree.nodes[tree.infosets[who, key][-1]].path
+        path = tree.nodes[tree.infosets[owner, key][-1]].path
         if len(path) % 3:
             # The belief must catch up with several decisions at once, too.
             posterior.restart()
@@ -105,7 +108,7 @@ def check_all(game, opponent, player, *, every=1, tree=None, **settings):
     return len(expected), len(surprises)
 
 
-# "auto" begins as "decisions".
+# "auto" starts as "decisions".
 @pytest.mark.parametrize("compare", ["always", "decisions"])
 @pytest.mark.parametrize("player", [0, 1])
 @pytest.mark.parametrize(
@@ -116,27 +119,27 @@ def check_all(game, opponent, player, *, every=1, tree=None, **settings):
         "python_leduc_poker",
         "python_princess_and_monster(horizon=3)",
         "liars_dice(numdice=1,dice_sides=3)",
-        # A failed move is tried again.
+        # After a rejected move, the player moves again.
         "dark_hex(board_size=2)",
     ],
 )
-def test_beliefs_are_those_of_enumeration(string, player, compare):
+def test_beliefs_equal_enumeration(string, player, compare):
     game = pyspiel.load_game(string)
-    check_all(game, Some(game, 1), player, tree=walked(string), compare=compare)
+    check_all(game, RandomPolicy(game, 1), player, tree=walked(string), compare=compare)
 
 
 @pytest.mark.parametrize("player", [0, 1])
-def test_beliefs_in_leduc(player):
+def test_beliefs_in_leduc_equal_enumeration(player):
     game = pyspiel.load_game("leduc_poker")
     settings = {"compare": "always", "tree": walked("leduc_poker")}
-    check_all(game, Some(game, 2), player, every=9, **settings)
+    check_all(game, RandomPolicy(game, 2), player, every=9, **settings)
 
 
 @pytest.mark.parametrize(
     ("string", "kind"),
     [("kuhn_poker", "always_fold"), ("python_leduc_poker", "always_call")],
 )
-def test_where_the_opponent_cannot_lead(string, kind):
+def test_beliefs_at_infosets_the_opponent_cannot_reach(string, kind):
     game = pyspiel.load_game(string)
     for player in (0, 1):
         opponent = FixedPolicy(game, kind)
@@ -144,54 +147,54 @@ def test_where_the_opponent_cannot_lead(string, kind):
         assert 0 < surprises < count
 
 
-def test_actions_that_are_never_taken():
+def test_beliefs_about_opponents_that_never_play_some_actions():
     game = pyspiel.load_game("python_leduc_poker")
     for player in (0, 1):
-        opponent = Some(game, 3, zeros=True)
+        opponent = RandomPolicy(game, 3, zeros=True)
         check_all(game, opponent, player, tree=walked("python_leduc_poker"))
 
 
 @pytest.mark.parametrize("seed", range(12))
-def test_players_who_cannot_count(seed):
-    """Random games; what was learned in one step or two is the same at decisions."""
+def test_beliefs_of_players_that_do_not_observe_the_number_of_moves(seed):
+    """In random games, observations at a decision may come from one or two steps."""
     game = made_games.random_game(seed, turns="by history", transient=0.5)
     for player in (0, 1):
-        check_all(game, Some(game, seed), player)
+        check_all(game, RandomPolicy(game, seed), player)
 
 
 @pytest.mark.parametrize("seed", range(6))
-def test_views_between_decisions_in_games_that_count(seed):
+def test_beliefs_use_observations_between_decisions(seed):
     game = made_games.random_game(seed, depth=7)
     for player in (0, 1):
-        check_all(game, Some(game, seed), player, compare="always")
+        check_all(game, RandomPolicy(game, seed), player, compare="always")
 
 
-def test_hidden_moves_are_not_counted():
-    """The opponent tries again after a failure, and the player sees nothing of it."""
+def test_number_of_hidden_moves_is_not_observed():
+    """The opponent moves again after a rejected move, which the player cannot see."""
     game = pyspiel.load_game("phantom_ttt")
     posterior = StatePosterior(
         game, 0, policy_lib.UniformRandomPolicy(game), compare="always"
     )
     posterior.update(after(game, 4, 0))
     found = {path: weight for path, weight in belief(posterior).items()}
-    # One of nine at once, the centre included; there the opponent must try once more.
+    # The opponent chooses one of nine cells, and again if it chose the centre.
     assert found == pytest.approx(
         {(4, a): 1 / 9 for a in range(9) if a != 4}
         | {(4, 4, a): 1 / 72 for a in range(9) if a != 4}
     )
 
 
-def test_what_is_hidden_is_not_looked_at():
-    """Any history of an information state gives the same belief."""
+def test_beliefs_do_not_use_hidden_information():
+    """All histories of an information state give the same belief."""
     game, tree = pyspiel.load_game("leduc_poker"), walked("leduc_poker")
-    opponent = Some(game, 4)
+    opponent = RandomPolicy(game, 4)
     for player in (0, 1):
         first, second = (
             StatePosterior(game, player, opponent, compare="always") for _ in range(2)
         )
         scrambled = 0
-        for (who, _), histories in list(tree.infosets.items())[::4]:
-            if who == player and len(histories) > 1:
+        for (owner, _), histories in list(tree.infosets.items())[::4]:
+            if owner == player and len(histories) > 1:
                 first.update(after(game, *tree.nodes[histories[0]].path))
                 second.update(after(game, *tree.nodes[histories[-1]].path))
                 assert belief(first) == belief(second)
@@ -201,7 +204,7 @@ def test_what_is_hidden_is_not_looked_at():
 
 def test_samples_follow_the_belief():
     game = pyspiel.load_game("leduc_poker")
-    posterior = StatePosterior(game, 1, Some(game, 5))
+    posterior = StatePosterior(game, 1, RandomPolicy(game, 5))
     posterior.update(after(game, 0, 2, 2))
     expected = belief(posterior)
     random, draws = np.random.default_rng(0), 4000
@@ -218,8 +221,8 @@ def test_samples_follow_the_belief():
     assert belief(posterior) == before, "samples are copies"
 
 
-def test_a_hand_of_holdem():
-    """231 hands of two cards in either order, then fewer, never more."""
+def test_belief_sizes_in_a_hand_of_holdem():
+    """The opponent has 231 hands in either order, and fewer after each public card."""
     game = pyspiel.load_game(HOLDEM.replace("numRanks=13", "numRanks=6"))
     opponent = FixedPolicy(game, "call_raise")
     for player in (0, 1):
@@ -234,11 +237,11 @@ def test_a_hand_of_holdem():
             state.apply_action(next(deck) if state.is_chance_node() else 1)
         # Of the 22 cards not held, 3, 4 and 5 are then on the board.
         assert sizes == [22 * 21, 19 * 18, 18 * 17, 17 * 16]
-        # A chump that does not look at its cards tells nothing about them.
+        # The policy ignores its cards, so its actions reveal nothing about them.
         assert np.allclose(posterior.weights, 1 / (17 * 16))
 
 
-def test_too_many_histories():
+def test_too_many_histories_are_replaced_by_particles():
     game = pyspiel.load_game(HOLDEM)
     opponent = policy_lib.UniformRandomPolicy(game)
     posterior = StatePosterior(game, 0, opponent, max_histories=1000)
@@ -246,10 +249,10 @@ def test_too_many_histories():
     assert posterior.approximate and len(posterior.states) <= PARTICLES
 
 
-def test_auto_goes_on_by_always():
-    """Where too much would have to be followed, wrong cards are dropped at once."""
+def test_auto_switches_to_always_above_the_limit():
+    """If too many histories are followed, inconsistent ones are removed immediately."""
     game = pyspiel.load_game("leduc_poker")
-    opponent = Some(game, 6)
+    opponent = RandomPolicy(game, 6)
     posterior = StatePosterior(game, 1, opponent, max_histories=12)
     state = after(game, 0, 2, 1, 1, 4, 1)
     posterior.update(state)
@@ -260,8 +263,8 @@ def test_auto_goes_on_by_always():
     always.update(state)
 
 
-class Refusing(made_games.MadeState):
-    """Gives strings to the player who acts only."""
+class ActingPlayerState(made_games.MadeState):
+    """A state that provides strings only for the player that acts."""
 
     def information_state_string(self, player=None):
         if player not in (None, self.current_player()):
@@ -269,14 +272,14 @@ class Refusing(made_games.MadeState):
         return super().information_state_string(player)
 
 
-def test_games_that_refuse_strings_between(monkeypatch):
-    monkeypatch.setattr(made_games, "MadeState", Refusing)
+def test_games_without_strings_between_decisions(monkeypatch):
+    monkeypatch.setattr(made_games, "MadeState", ActingPlayerState)
     game = made_games.random_game(3)
     for player in (0, 1):
-        check_all(game, Some(game, 1), player, compare="always")
+        check_all(game, RandomPolicy(game, 1), player, compare="always")
 
 
-def test_observations():
+def test_observations_are_grouped_by_decision():
     game = pyspiel.load_game("kuhn_poker")
     stages = observations(after(game, 2, 1, 0, 1), 0)
     assert [(stage.seen, stage.action) for stage in stages] == [
@@ -293,14 +296,14 @@ def test_observations():
         ({"max_histories": 0}, "max_histories=0"),
     ],
 )
-def test_bad_arguments(settings, message):
+def test_rejects_invalid_arguments(settings, message):
     game = pyspiel.load_game("kuhn_poker")
     opponent = policy_lib.UniformRandomPolicy(game)
     with pytest.raises(ValueError, match=message):
         StatePosterior(**{"game": game, "player": 0, "opponent": opponent, **settings})
 
 
-def test_not_at_its_decision():
+def test_rejects_states_of_the_other_player():
     game = pyspiel.load_game("kuhn_poker")
     posterior = StatePosterior(game, 1, policy_lib.UniformRandomPolicy(game))
     with pytest.raises(ValueError, match="state: player 0 acts.* decision of player 1"):
