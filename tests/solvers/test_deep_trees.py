@@ -34,12 +34,12 @@ LONG = 1100
 
 
 def payoff(move: int) -> float:
-    """Player 0's utility if a centipede ends with the given move."""
+    """Return player 0's utility if a centipede ends with the given move."""
     return (move + 1) * (1 if move % 3 else -1)
 
 
 def centipede(moves: int) -> pyspiel.Game:
-    """Players take or pass in turn; a game of perfect information."""
+    """Build a centipede: players take or pass in turn, with perfect information."""
     lines = ['EFG 2 R "centipede" { "0" "1" }']
     for k in range(moves):
         lines.append(f'p "" {k % 2 + 1} {k // 2 + 1} "i{k}" {{ "take" "pass" }} 0')
@@ -49,7 +49,7 @@ def centipede(moves: int) -> pyspiel.Game:
 
 
 def centipede_value(moves: int) -> float:
-    """The value of a centipede for player 0, by backward induction."""
+    """Compute the value of a centipede for player 0 by backward induction."""
     value = 0.0
     for k in reversed(range(moves)):
         value = (min if k % 2 else max)(payoff(k), value)
@@ -57,7 +57,7 @@ def centipede_value(moves: int) -> float:
 
 
 def ladder(seed: int, moves: int) -> pyspiel.Game:
-    """A random deep game: chance deals a bit that only player 0 sees.
+    """Build a random deep game in which chance deals a bit that only player 0 sees.
 
     Infosets have one to three actions. The first action of a move continues, another
     one may lead to a short branch, and chance moves in between.

@@ -42,7 +42,7 @@ def test_until_stops_the_run_and_curve_ends_with_the_result():
     assert result.nash_conv() <= 1e-3
 
 
-def choice(game, form="auto", algorithm="cfr+", **options):
+def choose(game, form="auto", algorithm="cfr+", **options):
     checkpoint = options.pop("checkpoint_path", None)
     options = spiel_cr.GameOptions(form, **options)
     task = task_of(algorithm, options=options, checkpoint=checkpoint)
@@ -52,10 +52,10 @@ def choice(game, form="auto", algorithm="cfr+", **options):
 
 
 def test_auto_form_is_public_tree_if_declared_and_the_tree_is_large():
-    large = choice("python_rhode_island_holdem")
+    large = choose("python_rhode_island_holdem")
     assert large.form == "public-tree" and "histories" in large.text
-    assert choice(TINY).form == "tree" and "histories" in choice(TINY).text
-    assert choice(TINY, memory_limit=400_100_000).form == "public-tree"
+    assert choose(TINY).form == "tree" and "histories" in choose(TINY).text
+    assert choose(TINY, memory_limit=400_100_000).form == "public-tree"
     # These options need histories, or something that the game does not declare.
     for options in (
         {"algorithm": "os-mccfr"},
@@ -64,11 +64,11 @@ def test_auto_form_is_public_tree_if_declared_and_the_tree_is_large():
         {"batched_rules": False},
         {"buckets": ({}, None)},
     ):
-        found = choice("python_rhode_island_holdem", **options)
+        found = choose("python_rhode_island_holdem", **options)
         assert found.form == "tree" and not found.text
-    assert choice("liars_dice").form == "tree"
-    assert choice(games.compiled("kuhn")).form == "tree"
-    assert choice(kuhn()).form == "public-tree"
+    assert choose("liars_dice").form == "tree"
+    assert choose(games.compiled("kuhn")).form == "tree"
+    assert choose(kuhn()).form == "public-tree"
 
 
 @pytest.mark.parametrize(
@@ -154,7 +154,7 @@ def test_resumed_run_is_bitwise_identical(tmp_path):
     solve_with(TINY, "dcfr", 17, checkpoint_path=path, **options)
     # If no form is given, the run resumes in the form of the checkpoint.
     del options["form"]
-    assert choice(TINY, checkpoint_path=path).form == "public-tree"
+    assert choose(TINY, checkpoint_path=path).form == "public-tree"
     again = solve_with(TINY, "dcfr", 40, checkpoint_path=path, **options)
     for name in ("average", "current"):
         for one, other in zip(getattr(whole, name), getattr(again, name), strict=True):

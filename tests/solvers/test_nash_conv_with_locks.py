@@ -113,7 +113,7 @@ def best_response_value(policy, player):
     return best_response.BestResponsePolicy(LEDUC, player, policy, root).value(root)
 
 
-def test_nash_conv_with_locks_equals_nash_conv_without_locks():
+def test_both_nash_convs_are_equal_without_locks():
     result = spiel_cr.solve(GAME, "cfr+", spiel_cr.Goal(3, eval_every=3))
     expected = exploitability.nash_conv(LEDUC, result.average_policy())
     assert not result.has_locks and expected > 0.01

@@ -133,7 +133,9 @@ def test_threads_do_not_change_the_result(monkeypatch):
     assert (results[0] == results[1]).all() and (results[0] == results[2]).all()
 
 
-@pytest.mark.skipif(not hasattr(os, "sched_getaffinity"), reason="not on this system")
+@pytest.mark.skipif(
+    not hasattr(os, "sched_getaffinity"), reason="needs os.sched_getaffinity"
+)
 def test_number_of_threads_equals_allowed_processors(monkeypatch):
     monkeypatch.setattr(os, "sched_getaffinity", lambda _: {3, 5, 7})
     assert board_solver._num_processors() == 3

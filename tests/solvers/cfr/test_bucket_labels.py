@@ -43,7 +43,7 @@ def compiled(string):
 
 
 @functools.cache
-def walked(string):
+def reference_tree(string):
     return reference.Tree(compiled(string).game)
 
 
@@ -105,7 +105,7 @@ def compare(game, tree, maps, name, iterations):
     ("string", "name"), [(FORGETFUL[0], "cfr+"), (FORGETFUL[2], "cfr")]
 )
 def test_iterates_equal_those_of_the_reference(string, name):
-    game, tree = compiled(string), walked(string)
+    game, tree = compiled(string), reference_tree(string)
     labels = bucket_labels.labels_of(game, imperfect_recall=True)
     maps = tuple(
         dict(zip(game.infosets[p].keys, labels[p].tolist(), strict=True))

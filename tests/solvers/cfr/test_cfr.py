@@ -160,7 +160,7 @@ def test_updating_player_1_first_equals_swapping_the_players():
 
 @pytest.mark.parametrize("gamma", [0.0, 1.0])
 def test_infoset_values_are_means_over_the_iterates(gamma):
-    """Player 0's values are against player 1's strategy before its update."""
+    """Player 0 is evaluated against player 1's strategy before its update."""
     compiled = games.compiled("kuhn")
     tree = reference.Tree(compiled.game)
     beta = math.inf if gamma == 0 else None

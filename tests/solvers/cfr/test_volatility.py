@@ -21,7 +21,7 @@ def _children(state):
     return "move", key, [(a, _children(state.child(a))) for a in state.legal_actions()]
 
 
-class _Slow:
+class _SlowVadCfr:
     """VAD-CFR with a dictionary of each quantity, by infoset."""
 
     def __init__(self, game):
@@ -129,7 +129,7 @@ def _check(tree, behaviours, slow):
 )
 def test_strategies_equal_those_of_slow_code(game, iterations, numbers):
     """Payoffs of Leduc poker exceed 2, where the equations clip the volatility."""
-    slow, tree = _Slow(game), spiel_cr.build_tree(game)
+    slow, tree = _SlowVadCfr(game), spiel_cr.build_tree(game)
     for _ in range(iterations):
         slow.iterate()
     result = spiel_cr.solve(tree, "vad-cfr", iterations)

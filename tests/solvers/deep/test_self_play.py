@@ -162,7 +162,7 @@ def test_illegal_actions_do_not_affect_the_policy():
     np.testing.assert_allclose(log_policy, np.array(wanted)[seen], rtol=1e-6)
 
 
-def enumerated(tree, behaviour):
+def enumerate_matches(tree, behaviour):
     """Enumerate all matches of a game tree, with the probability of each.
 
     Args:
@@ -199,7 +199,7 @@ def test_expected_gradient_equals_gradient_of_expected_utility(kuhn):
     random = np.random.default_rng(2)
     logits = [random.normal(size=(6, 2)) for _ in range(2)]
     behaviour = [softmax(own) for own in logits]
-    episodes, likely = enumerated(kuhn, behaviour)
+    episodes, likely = enumerate_matches(kuhn, behaviour)
     assert likely.sum() == pytest.approx(1, abs=1e-12) and len(likely) == 30
     said = random.normal(size=(len(kuhn.histories), 2))[episodes.joint]
     gain, _ = advantages(episodes, said, 1.0, 2.0)
@@ -375,7 +375,7 @@ def test_learns_games_where_a_player_has_no_decisions(tmp_path):
     assert 0 <= solver.nash_conv() < 0.2
 
 
-def test_unit_of_values_is_the_spread_of_the_first_utilities(kuhn):
+def test_unit_of_values_is_the_rms_of_the_first_utilities(kuhn):
     solver = SelfPlay(kuhn, SMALL, seed=1)
     random = np.random.default_rng([1, 0])
     first = play(

@@ -53,7 +53,7 @@ def test_table_without_sampling_equals_the_tabular_algorithm(
     algorithm, name, monkeypatch
 ):
     """All iterates are equal, and averages: exact ones and mixtures of iterates."""
-    whole_visits.take_all(monkeypatch)
+    whole_visits.visit_whole_tree(monkeypatch)
     game = game_of(name)
     solver = DeepSolver(game, algorithm)
     paper = reference.CFR(reference.Tree(game.game), **PAPERS[algorithm])
@@ -80,7 +80,7 @@ def assert_close(found: reference.Policy, wanted: reference.Policy) -> None:
 @pytest.mark.slow
 def test_leduc_without_sampling_equals_linear_cfr(monkeypatch):
     """The reference is this project's full-width solver."""
-    whole_visits.take_all(monkeypatch)
+    whole_visits.visit_whole_tree(monkeypatch)
     game = games.compiled("leduc")
     solver = DeepSolver(game, f"sd-cfr({FULL},averaging=exact)")
     solver.run(40)

@@ -127,8 +127,8 @@ def test_advantages_are_unbiased(name, baseline, config, player):
 
 @pytest.mark.parametrize("player", range(2))
 @pytest.mark.parametrize("name", GRIDS)
-def test_estimates_with_an_exact_critic_are_exact(name, player):
-    """Estimates by ESCHER are unbiased; exact baselines remove the variance."""
+def test_estimates_with_an_exact_critic_are_unbiased(name, player):
+    """ESCHER's estimates need no correction, and exact baselines have no variance."""
     knowledge = knowledge_of(name)
     strategy = FixedStrategies(knowledge, 4)
     worth = history_values(knowledge.tree, strategy.behaviour)

@@ -39,7 +39,7 @@ def advantages(
     return Targets(rows, knowledge.legal[player][rows], target, weight)
 
 
-def take_all(monkeypatch: pytest.MonkeyPatch) -> None:
+def visit_whole_tree(monkeypatch: pytest.MonkeyPatch) -> None:
     """Make deep solvers visit the whole game tree in each traversal."""
 
     def traverse(solver: DeepSolver, player: int, iteration: int) -> Iterator[Targets]:

@@ -235,11 +235,11 @@ class Sampler:
         kinds = {"none": None, "average": self.game.shared}
         return kinds.get(self.config.baseline, self.game.guesses)
 
-    def each(self, walks: Walks) -> trajectories.Sample:
+    def sample_each(self, walks: Walks) -> trajectories.Sample:
         """Sample each trajectory in a separate batch; NumPy arrays with walks first."""
 
         def one(draws):
-            return self.together(draws[:, None], jnp.ones(1))
+            return self.sample_batch(draws[:, None], jnp.ones(1))
 
         parts = []
         for begin in range(0, len(walks.draws), CHUNK):
@@ -252,7 +252,7 @@ class Sampler:
         joined = [np.concatenate(leaves) for leaves in zip(*parts, strict=True)]
         return jax.tree.unflatten(structure, joined)
 
-    def together(self, draws, shares) -> trajectories.Sample:
+    def sample_batch(self, draws, shares) -> trajectories.Sample:
         return trajectories.sample(
             *(self.arrays, self.plan, self.batch, self.start, draws, shares)
         )
@@ -310,7 +310,7 @@ def test_batched_estimates_are_unbiased(name, scheme, baseline):
         config = config_of(scheme, baseline=baseline, batch=1)
         with jax.enable_x64(True):
             sampler, walks = Sampler(name, rules, config), walks_of(rules)
-            sample = sampler.each(walks)
+            sample = sampler.sample_each(walks)
         check_unbiased(sampler, walks, sample)
         check_each(sampler, walks, sample)
         assert np.ptp(sample.roots) > 0.1
@@ -324,7 +324,7 @@ def test_outcome_sampling_equals_the_textbook_estimate(name):
         config = config_of("outcome", batch=1)
         with jax.enable_x64(True):
             sampler, walks = Sampler(name, rules, config), walks_of(rules)
-            sample = sampler.each(walks)
+            sample = sampler.sample_each(walks)
         for followed, values in zip(walks.followed, sample.values, strict=True):
             expected = sampling_reference.textbook_outcome(rules, followed)
             close(values, sampler.values(expected))
@@ -340,7 +340,7 @@ def test_batch_equals_the_sum_of_its_trajectories():
     config = config_of(scheme, baseline="average", decay=0.3, batch=size)
     with jax.enable_x64(True):
         sampler = Sampler("kuhn", rules, config)
-        sample = sampler.together(jnp.asarray(draws), jnp.asarray(shares))
+        sample = sampler.sample_batch(jnp.asarray(draws), jnp.asarray(shares))
     found = sampling_reference.simulate(rules, draws, np.zeros(size, bool))
     estimates = [sampling_reference.estimate(rules, f, sampler.guesses) for f in found]
     expected = sum(
@@ -403,7 +403,7 @@ def test_baselines_after_a_trajectory_equal_the_reference(name, kind):
         config = config_of("outcome", baseline=kind, decay=0.3, batch=1)
         with jax.enable_x64(True):
             sampler, walks = Sampler(name, rules, config), walks_of(rules)
-            sample = sampler.each(walks)
+            sample = sampler.sample_each(walks)
         nodes = rules.tree.nodes
         for number in range(0, len(walks.shares), 3):
             expected = learned(sampler, walks.followed[number])
@@ -493,7 +493,7 @@ class Walker:
             start = jnp.asarray(guesses)
         return start
 
-    def several(self, draws, arrivals=None, scratch=None, share=1.0):
+    def sample_several(self, draws, arrivals=None, scratch=None, share=1.0):
         """Sample one trajectory that follows several actions."""
         if arrivals is None:
             arrivals = jnp.zeros(len(self.maps.plan), jnp.int32)
@@ -502,7 +502,7 @@ class Walker:
             *(given, arrivals, scratch or self.scratch, self.config)
         )
 
-    def each(self, function, *arguments):
+    def map_each(self, function, *arguments):
         """Apply a function to trajectories one after another; return NumPy arrays."""
         run = jax.jit(lambda *a: jax.lax.map(lambda row: function(*row), a))
         return jax.tree.map(np.asarray, run(*map(jnp.asarray, arguments)))
@@ -517,7 +517,7 @@ def test_walks_that_follow_several_actions_are_unbiased(name, scheme):
         config = config_of(scheme, batch=1)
         with jax.enable_x64(True):
             walker, walks = Walker(name, rules, config), walks_of(rules)
-            _, scratch = walker.each(walker.several, walks.draws)
+            _, scratch = walker.map_each(walker.sample_several, walks.draws)
         values = walker.maps.values(sampling_reference.counterfactual(rules))
         close(walks.shares @ scratch.pending, values[: walker.maps.entries])
         assert np.ptp(scratch.pending, axis=0).max() > 0.1
@@ -536,7 +536,7 @@ def test_walks_of_a_batch_add_up_to_the_batch(scheme):
     shares = rng.uniform(size=size)
     with jax.enable_x64(True):
         walker = Walker("kuhn", rules, config_of(scheme, batch=size))
-        several, after = jax.jit(walker.several), (None, None)
+        several, after = jax.jit(walker.sample_several), (None, None)
         for column, share in zip(draws.T, shares, strict=True):
             after = several(jnp.asarray(column), *after, share)
     found = sampling_reference.simulate(rules, draws, np.zeros(size, bool))
@@ -573,7 +573,7 @@ def test_walks_that_follow_one_action_are_unbiased(name, scheme, baseline, targe
                 )
                 return found[1].pending, found[2]
 
-            pending, roots = walker.each(one, walks.draws, walks.targeted)
+            pending, roots = walker.map_each(one, walks.draws, walks.targeted)
         expected = sampling_reference.counterfactual(rules)
         close(walks.shares @ pending, regrets(walker, expected))
         close(walks.shares @ roots, reference.value_at(rules.tree, rules.policy))

@@ -49,7 +49,7 @@ def grid_of(game: str, player: int, *, follows_all: bool = False) -> simulated.G
     return simulated.Grid((*chance, *parts))
 
 
-def filled(source: RulesSource, game: str, *, baselines: bool) -> InfosetTable:
+def filled_table(source: RulesSource, game: str, *, baselines: bool) -> InfosetTable:
     """Fill a table with all infosets that have a choice, with regrets of `REGRETS`."""
     config = MCCFRConfig("fill", epsilon=1.0, batch=2000)
     table = InfosetTable(10**6, source.max_actions, baselines=baselines)
@@ -78,7 +78,7 @@ def test_regrets_are_unbiased(game, baseline, scheme, player):
     """The mean over all possible draws is the exact counterfactual regret."""
     epsilon = GRIDS[game][-1]
     source, tree = simulated.source_of(game), tree_of(game)
-    table = filled(source, game, baselines=baseline == "average")
+    table = filled_table(source, game, baselines=baseline == "average")
     table.baseline[: table.entries * (baseline == "average")] = 0.7
     policy = simulated.current_policy(tree, keys_of(game), table)
     before = table.regret.copy()
@@ -121,7 +121,7 @@ def test_narrowed_external_sampling_is_unbiased():
     game = "kuhn_poker"
     epsilon = GRIDS[game][-1]
     source, tree = simulated.source_of(game), tree_of(game)
-    table = filled(source, game, baselines=False)
+    table = filled_table(source, game, baselines=False)
     policy = simulated.current_policy(tree, keys_of(game), table)
     before = table.regret.copy()
     grid = grid_of(game, 0)
@@ -151,7 +151,7 @@ def test_sampled_averages_are_unbiased(never):
     game = "kuhn_poker"
     epsilon = GRIDS[game][-1]
     source, tree = simulated.source_of(game), tree_of(game)
-    table = filled(source, game, baselines=False)
+    table = filled_table(source, game, baselines=False)
     table.average[:] = 0
     after_pass = [
         key

@@ -20,7 +20,7 @@ def count_of(key: tuple[int, int]) -> int:
     return 2 + sum(key) % (MAX_ACTIONS - 1)
 
 
-def inserted(made: InfosetTable, keys: list[tuple[int, int]]) -> np.ndarray:
+def find_or_insert(made: InfosetTable, keys: list[tuple[int, int]]) -> np.ndarray:
     """Find rows, and insert missing ones, as trajectories do."""
     array = np.array(keys, np.uint64).reshape(-1, 2)
     row = made.find(array)
@@ -42,7 +42,7 @@ def test_rows_equal_those_of_a_dictionary(batches):
     """Batches are arbitrary, with duplicates within and between them."""
     made, rows = InfosetTable(10**6, MAX_ACTIONS, baselines=True), {}
     for keys in batches:
-        found = inserted(made, keys)
+        found = find_or_insert(made, keys)
         for key, row in zip(keys, found.tolist(), strict=True):
             assert rows.setdefault(key, row) == row
     assert made.rows == len(rows) == len(set(rows.values()))
@@ -91,7 +91,7 @@ def test_full_table_rejects_new_rows(caplog):
     keys = [(number << 50, 0) for number in range(300)]
     with caplog.at_level(std_logging.WARNING, "absl"):
         rows = np.concatenate(
-            [inserted(made, keys[i : i + 16]) for i in range(0, 300, 16)]
+            [find_or_insert(made, keys[i : i + 16]) for i in range(0, 300, 16)]
         )
     assert made.full
     assert len([r for r in caplog.records if "the table is full" in r.message]) == 1
@@ -102,7 +102,7 @@ def test_full_table_rejects_new_rows(caplog):
     array = np.array(keys, np.uint64)
     assert np.array_equal(made.find(array), rows)
     # A row that would fit is rejected too, because its earlier rows might be missing.
-    assert inserted(made, [(7, 7)]).tolist() == [-1]
+    assert find_or_insert(made, [(7, 7)]).tolist() == [-1]
 
 
 @pytest.mark.parametrize("baselines", [False, True])
@@ -132,7 +132,7 @@ def test_memory_of_a_full_table_stays_below_its_limit(width, baselines):
 def test_restore_consumes_the_columns_of_the_state():
     """Otherwise a table and its file would be in memory at the same time."""
     made, other = (InfosetTable(10**5, MAX_ACTIONS, baselines=True) for _ in range(2))
-    inserted(made, [(number << 50, 0) for number in range(200)])
+    find_or_insert(made, [(number << 50, 0) for number in range(200)])
     state = {name: column.copy() for name, column in made.state().items()}
     other.restore(state)
     assert set(state) == {"full"}
@@ -146,7 +146,7 @@ def test_rejects_a_limit_that_is_too_small_for_any_row():
 
 def test_restore_requires_memory_and_the_same_columns():
     made = InfosetTable(10**5, MAX_ACTIONS, baselines=True)
-    inserted(made, [(number << 50, 0) for number in range(200)])
+    find_or_insert(made, [(number << 50, 0) for number in range(200)])
     with pytest.raises(ValueError, match="do not fit in .* allow as much memory"):
         InfosetTable(5000, MAX_ACTIONS, baselines=True).restore(made.state())
     with pytest.raises(ValueError, match="state: baseline is float32"):
@@ -157,9 +157,9 @@ def test_memory_is_allocated_when_rows_are_written():
     """Neither the table's construction nor `restore` allocates the whole limit."""
     before = memory.held_bytes()
     made = InfosetTable(3 * 10**9, MAX_ACTIONS, baselines=True)
-    inserted(made, [(number << 50, 0) for number in range(200)])
+    find_or_insert(made, [(number << 50, 0) for number in range(200)])
     small = InfosetTable(10**6, MAX_ACTIONS, baselines=True)
-    inserted(small, [(5 << 50, 0)])
+    find_or_insert(small, [(5 << 50, 0)])
     state = small.state()
     made.restore(state)
     assert made.rows == 1 and not made.first[1:300].any()
