@@ -191,7 +191,7 @@ def cached_files(folder):
     return {file.name.partition("-")[0] for file in folder.rglob("*-cache")}
 
 
-def test_functions_are_cached_during_calls_only(tmp_path, monkeypatch):
+def test_functions_are_cached_only_during_calls(tmp_path, monkeypatch):
     monkeypatch.setenv(compilation_cache.VARIABLE, str(tmp_path))
     monkeypatch.setattr(
         compilation_cache,

@@ -68,7 +68,7 @@ def slow_points(history: list[int], num_cards: int, points_order: str) -> list[i
 
 
 @pytest.mark.parametrize("game_string", SETTINGS)
-def test_returns(game_string):
+def test_returns_equal_the_reference(game_string):
     tree = game_contract.full_tree(game_string)
     parameters = tree.game.get_parameters()
     for node in tree.nodes:

@@ -32,7 +32,7 @@ def test_openspiel_api(num_actions):
 
 
 @pytest.mark.parametrize("num_actions", [3, 5, 9])
-def test_returns(num_actions):
+def test_returns_equal_the_reference(num_actions):
     tree = game_contract.full_tree(
         f"python_rock_paper_scissors(num_actions={num_actions})"
     )
@@ -45,7 +45,7 @@ def test_returns(num_actions):
 
 
 @pytest.mark.parametrize("num_actions", [3, 5])
-def test_players_know_their_own_choice_and_the_winner(num_actions):
+def test_players_observe_their_own_choice_and_the_winner(num_actions):
     tree = game_contract.full_tree(
         f"python_rock_paper_scissors(num_actions={num_actions})"
     )

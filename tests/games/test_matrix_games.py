@@ -39,7 +39,7 @@ def test_payoffs_equal_the_array(shape):
     assert (matrix @ columns).max() == pytest.approx(value, abs=1e-9)
 
 
-def test_names_and_identity():
+def test_action_names_and_payoffs_identify_the_game():
     game = spiel_cr.matrix_game([[1, 0], [0, 2]], ["up", "down"], ["left", "right"])
     state = game.new_initial_state()
     assert names_of(state) == ["up", "down"]

@@ -206,7 +206,7 @@ def test_decompositions_of_random_games_equal_brute_force(turns, seed):
         )
 
 
-def test_known_layers():
+def test_layers_of_kuhn_poker_and_goofspiel():
     """Kuhn: player 0 acts at most twice, player 1 once; goofspiel 4: three bids."""
     assert [cut("kuhn", p).num_layers for p in PLAYERS] == [2, 1]
     assert [cut("goofspiel4", p).num_layers for p in PLAYERS] == [3, 3]

@@ -260,7 +260,7 @@ def test_rejects_sampled_chance():
         build_tree(game)
 
 
-def test_a_game_without_information_states_is_refused():
+def test_rejects_games_without_information_states():
     game = MadeGame(differing_actions, "silent", strings=False)
     with pytest.raises(ValueError, match="information_state_string"):
         build_tree(game)

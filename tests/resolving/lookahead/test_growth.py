@@ -42,7 +42,7 @@ def test_decisions_indistinguishable_to_the_opponent_expand_together():
 @pytest.mark.parametrize(
     ("game", "most", "least"), [(LEDUC, 1500, 750), ("phantom_ttt", 6000, 100)]
 )
-def test_trees_end_between_public_states(game, most, least, player):
+def test_growth_does_not_split_public_states(game, most, least, player):
     """No player confuses a history of the frontier with an expanded one.
 
     In phantom_ttt, nearly all histories of the same length are one public state.
