@@ -1,4 +1,4 @@
-"""Abstractions of small games: within the budget, as strong as told."""
+"""Abstractions of small games into buckets within a budget."""
 
 import dataclasses
 
@@ -45,8 +45,8 @@ def nash_conv(game, behaviour):
     return best_responses.nash_conv(form, reach)
 
 
-def test_strengths_in_leduc(leduc):
-    """With n ranks of two cards each: against a uniform hand, board and hand dealt."""
+def test_strengths_in_leduc_equal_win_probabilities(leduc):
+    """Strengths are wins minus losses against a uniformly random card."""
     found = outcomes(leduc, 0)
     assert found.weights[0] == pytest.approx(np.full(6, 1 / 6))
     assert all(own.sum() == pytest.approx(1) for own in found.weights)
@@ -57,7 +57,7 @@ def test_strengths_in_leduc(leduc):
 
 
 def _leduc_strength(hand, board, ranks):
-    """Wins minus losses over all cards that the opponent may have."""
+    """Return mean wins minus losses over all cards of the opponent."""
     deck = [rank for rank in range(ranks) for _ in range(2)]
     deck.remove(hand)
     deck.remove(board)
@@ -73,7 +73,7 @@ def _leduc_strength(hand, board, ranks):
     "method",
     [*METHODS_TRIED[:-1], pytest.param(METHODS_TRIED[-1], marks=pytest.mark.slow)],
 )
-def test_buckets_keep_to_the_budget(small, method):
+def test_buckets_respect_the_budget_and_are_reproducible(small, method):
     found = buckets.abstract(small, (3, 6, 12), method)
     found.partition.check(small)
     for player in range(2):
@@ -87,7 +87,7 @@ def test_buckets_keep_to_the_budget(small, method):
         np.testing.assert_array_equal(one, other)
 
 
-def test_methods_differ(small):
+def test_methods_give_different_buckets(small):
     labels = [
         np.concatenate(
             buckets.abstract(small, (4, 7, 12), method).partition.labels[0]
@@ -97,8 +97,8 @@ def test_methods_differ(small):
     assert len({tuple(own) for own in labels}) >= 4
 
 
-def test_cumulative_shares_are_those_of_histograms(leduc):
-    """Of weaker clusters in all, so that they say how far strengths are apart."""
+def test_cumulative_points_are_cumulative_sums_of_histograms(leduc):
+    """Cumulative shares measure the distance between strengths."""
     points = {}
     for distance in ("l2", "cumulative"):
         method = read_settings(f"potential-aware(distance={distance})", METHODS)
@@ -115,8 +115,8 @@ def test_cumulative_shares_are_those_of_histograms(leduc):
     assert inside.sum() > 1
 
 
-def test_enough_buckets_are_win_probabilities(leduc):
-    """With room for all, states share a bucket where they win equally often only."""
+def test_large_budgets_give_one_bucket_per_win_probability(leduc):
+    """Private states share a bucket only if they have equal win probabilities."""
     found = buckets.abstract(leduc, (6, 36), "win-probability")
     strength = outcomes(leduc, 0).strengths[:, 0]
     labels = found.partition.labels[0]
@@ -127,8 +127,8 @@ def test_enough_buckets_are_win_probabilities(leduc):
 
 
 @pytest.mark.slow
-def test_buckets_as_labels_are_the_smaller_game(leduc):
-    """`solve(buckets=...)` and the game of classes agree: one strategy, one value."""
+def test_solving_with_buckets_equals_solving_the_coarsened_game(leduc):
+    """`solve(buckets=...)` and the lifted solution give equal strategies."""
     found = buckets.abstract(leduc, (3, 9), "potential-aware")
     small = gameshrink.coarsen(leduc, found.partition)
     lifted = gameshrink.lift(
@@ -153,19 +153,19 @@ def test_buckets_as_labels_are_the_smaller_game(leduc):
         ((3, 9), "potential-aware(distance=l3)", "distance='l3'"),
     ],
 )
-def test_refused(leduc, budget, method, message):
+def test_rejects_invalid_budgets_and_methods(leduc, budget, method, message):
     with pytest.raises(ValueError, match=message):
         buckets.abstract(leduc, budget, method)
 
 
-def test_budgets_as_text():
+def test_budgets_are_parsed():
     assert read_budget("13-25-125") == (13, 25, 125)
     for text in ("", "13-", "13-0", "x", "1.5-3", "-3"):
         with pytest.raises(ValueError, match="joined by dashes"):
             read_budget(text)
 
 
-def test_presets_are_methods():
+def test_method_names_are_presets():
     for name, preset in METHODS.items():
         assert read_settings(name, METHODS) == preset
         assert dataclasses.replace(preset, restarts=2) == read_settings(

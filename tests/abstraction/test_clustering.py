@@ -1,4 +1,4 @@
-"""k-means: optimal on a line, never worse with more clusters, weights are counts."""
+"""Clustering by k-means and k-medians: costs, weights and reproducibility."""
 
 import itertools
 
@@ -9,7 +9,7 @@ from spiel_cr.abstraction.clustering import cluster
 
 
 def cost_of(points, weights, labels, norm):
-    """What a clustering costs, by its definition."""
+    """Compute the cost of a clustering by its definition."""
     total = 0.0
     for number in np.unique(labels):
         own, heavy = points[labels == number], weights[labels == number]
@@ -25,7 +25,7 @@ def cost_of(points, weights, labels, norm):
 
 
 def best_cost(points, weights, count, norm):
-    """The least over all clusterings, one by one."""
+    """Compute the lowest cost by enumerating all clusterings."""
     return min(
         cost_of(points, weights, np.array(labels), norm)
         for labels in itertools.product(range(count), repeat=len(points))
@@ -39,7 +39,7 @@ def clusters(points, weights, most, norm=2, seed=0):
 
 
 @pytest.mark.parametrize(("seed", "norm"), [(0, 2), (1, 2), (0, 1), (1, 1)])
-def test_numbers_are_clustered_optimally(seed, norm):
+def test_clusters_of_numbers_are_optimal(seed, norm):
     rng = np.random.default_rng(seed)
     points, weights = rng.normal(size=(6, 1)), rng.uniform(0.1, 2, 6)
     found = clusters(points, weights, 4, norm)
@@ -52,7 +52,7 @@ def test_numbers_are_clustered_optimally(seed, norm):
 
 
 @pytest.mark.parametrize("norm", [1, 2])
-def test_points_of_several_numbers(norm):
+def test_clusters_of_vectors_are_nearly_optimal(norm):
     rng = np.random.default_rng(4)
     points, weights = rng.normal(size=(6, 3)), rng.uniform(0.1, 2, 6)
     found = clusters(points, weights, 6, norm)
@@ -61,12 +61,12 @@ def test_points_of_several_numbers(norm):
     for count in (1, 2):
         cost = cost_of(points, weights, found.labels(count), norm)
         assert cost == pytest.approx(found.costs[count - 1], abs=1e-12)
-        # Lloyd's algorithm ends where no point gains alone, which need not be best.
+        # Lloyd's algorithm finds a local optimum only.
         assert cost <= 1.05 * best_cost(points, weights, count, norm)
 
 
-def test_costs_are_those_of_the_labels():
-    """What the knapsack shares out is what it gets, in all of 60 cases."""
+def test_costs_equal_those_of_the_labels():
+    """The knapsack relies on these costs."""
     for seed in range(60):
         rng = np.random.default_rng(seed)
         points, weights = rng.normal(size=(12, 2)), rng.uniform(0.1, 2, 12)
@@ -76,8 +76,7 @@ def test_costs_are_those_of_the_labels():
 
 
 @pytest.mark.parametrize("norm", [1, 2])
-def test_weights_count_points(norm):
-    """A point of weight 3 is three points."""
+def test_weighted_points_equal_repeated_points(norm):
     rng = np.random.default_rng(5)
     points, weights = rng.normal(size=(9, 2)), rng.integers(1, 4, 9)
     one = clusters(points, weights.astype(float), 5, norm)
@@ -92,8 +91,8 @@ def test_equal_points_share_a_cluster():
     assert found.labels(2).tolist() == [0, 1, 0, 1]
 
 
-def test_very_many_numbers():
-    """Neighbours among them are put together first; the cost says so."""
+def test_clusters_of_many_numbers_are_nearly_optimal():
+    """Neighbouring numbers are merged first; the cost includes the merging."""
     rng = np.random.default_rng(6)
     points, weights = rng.uniform(size=(4000, 1)), np.ones(4000)
     found = clusters(points, weights, 10)
@@ -101,11 +100,11 @@ def test_very_many_numbers():
     assert len(set(labels)) == 10
     cost = cost_of(points, weights, labels, 2)
     assert found.costs[9] == pytest.approx(cost)
-    # Ten equal intervals of uniform numbers.
+    # The optimum for uniform numbers is ten equal intervals.
     assert cost == pytest.approx(4000 / 12 / 100, rel=0.05)
 
 
-def test_same_seed_same_clusters():
+def test_same_seed_gives_same_clusters():
     points = np.random.default_rng(7).normal(size=(40, 3))
     one, other = (clusters(points, np.ones(40), 9).labels(9) for _ in range(2))
     np.testing.assert_array_equal(one, other)

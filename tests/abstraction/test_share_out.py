@@ -1,4 +1,4 @@
-"""The knapsack: as good as trying all ways to share the budget out."""
+"""The knapsack that distributes a budget, compared with enumeration."""
 
 import itertools
 
@@ -9,9 +9,9 @@ from spiel_cr.abstraction.buckets import share_out
 
 
 @pytest.mark.parametrize("seed", range(4))
-def test_shares_are_the_cheapest(seed):
+def test_shares_have_the_lowest_total_cost(seed):
     rng = np.random.default_rng(seed)
-    # Not convex: to give the next child where it gains most is not enough.
+    # Costs are not convex, so a greedy distribution is not optimal.
     costs = [
         np.sort(rng.uniform(size=n))[::-1] * 2 ** rng.integers(0, 5)
         for n in (3, 5, 1, 4)
@@ -29,11 +29,11 @@ def test_shares_are_the_cheapest(seed):
         assert shares.sum() <= budget and (shares >= 1).all()
 
 
-def test_nothing_is_given_in_vain():
+def test_unneeded_budget_is_not_used():
     costs = [np.array([1.0, 0.0]), np.array([2.0])]
     assert share_out(costs, 9).tolist() == [2, 1]
 
 
-def test_parents_need_a_child_each():
+def test_rejects_budgets_below_one_child_per_parent():
     with pytest.raises(ValueError, match="budget=1.*raise the budget to at least 2"):
         share_out([np.ones(1), np.ones(1)], 1)

@@ -1,4 +1,4 @@
-"""Ranges of many lengths, numbers of equal rows, the order of pairs."""
+"""Array helpers: ranges, ranks of rows, order of pairs and components."""
 
 import numpy as np
 import pytest
@@ -26,7 +26,7 @@ from spiel_cr.common import arrays
     ],
     ids=lambda rows: f"{rows.dtype}{rows.shape}",
 )
-def test_ranks_are_those_of_rows(rows):
+def test_ranks_are_equal_iff_rows_are_equal(rows):
     numbers = arrays.ranks([rows[:1], rows[1:]])
     assert numbers.dtype == np.int32
     tuples = [tuple(np.ravel(row).tolist()) for row in rows]
@@ -34,7 +34,7 @@ def test_ranks_are_those_of_rows(rows):
     assert sorted(set(numbers.tolist())) == list(range(len(set(tuples))))
 
 
-def test_ranges():
+def test_ranges_are_concatenated():
     starts, counts = np.array([5, 0, 7, 2], np.int32), np.array([2, 0, 1, 3])
     assert arrays.ranges(starts, counts).tolist() == [5, 6, 7, 2, 3, 4]
     assert arrays.ranges(0, counts.astype(np.int32)).tolist() == [0, 1, 0, 0, 1, 2]
@@ -43,8 +43,8 @@ def test_ranges():
 
 
 @pytest.mark.parametrize("high", [1, 2**10, 2**31 - 1])
-def test_order_of_pairs(high):
-    """Small numbers are sorted packed with their index, large ones are not."""
+def test_order_of_pairs_equals_lexsort(high):
+    """Small numbers are packed with their index before sorting; large ones are not."""
     rng = np.random.default_rng(high)
     first, second = rng.integers(0, high, (2, 3000), dtype=np.int32)
     second[:1000] = second[-1000:] = first[:1000] = first[-1000:]
@@ -54,7 +54,7 @@ def test_order_of_pairs(high):
     assert arrays.order_pairs(first[:1], second[:1]).tolist() == [0]
 
 
-def test_padded_sizes():
+def test_padded_sizes_are_powers_of_two():
     sizes = [arrays.padded_size(count) for count in range(10)]
     assert sizes == [1, 1, 2, 4, 4, 8, 8, 8, 8, 16]
     assert [arrays.padded_size(count, 8) for count in (0, 8, 9)] == [8, 8, 16]
@@ -63,8 +63,8 @@ def test_padded_sizes():
 @pytest.mark.parametrize(
     ("height", "width", "count"), [(0, 0, 0), (5, 4, 0), (60, 50, 40), (400, 300, 500)]
 )
-def test_joint_components_are_those_of_scipy(height, width, count):
-    """Numbered in the order of their first rows, or columns where they have none."""
+def test_joint_components_equal_those_of_scipy(height, width, count):
+    """Components are numbered by their first row, or by their first column."""
     random = np.random.default_rng(count)
     rows, columns = (random.integers(max(n, 1), size=count) for n in (height, width))
     links = scipy.sparse.coo_array(
@@ -78,8 +78,8 @@ def test_joint_components_are_those_of_scipy(height, width, count):
 
 
 @pytest.mark.parametrize("shuffled", [False, True])
-def test_components_of_a_chain(shuffled):
-    """However its rows are numbered, rounds are few: of n there would be n squared."""
+def test_components_of_a_long_chain_are_found_quickly(shuffled):
+    """The number of rounds stays small for every numbering of the rows."""
     count = 100_000
     chain = np.roll(np.arange(count), -1)
     if shuffled:

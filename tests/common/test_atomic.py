@@ -1,4 +1,4 @@
-"""Paths of files that may be written, permissions, and files left after a failure."""
+"""Atomic writes: valid paths, permissions, failures, and concurrent writers."""
 
 import concurrent.futures
 import errno
@@ -23,16 +23,13 @@ def listing(folder):
     return sorted(str(path.relative_to(folder)) for path in folder.rglob("*"))
 
 
-# Places.
-
-
 @pytest.fixture
-def places(tmp_path):
-    """One path of each kind that is refused, by what the refusal says."""
+def invalid_paths(tmp_path):
+    """Return invalid paths of all kinds, with patterns of their error messages."""
     (tmp_path / "folder").mkdir()
     os.mkfifo(tmp_path / "pipe")
     with socket.socket(socket.AF_UNIX) as listener:
-        # A socket's path must be short.
+        # The path of a socket must be short.
         here = os.open(tmp_path, os.O_RDONLY)
         listener.bind(f"/proc/self/fd/{here}/socket")
         os.close(here)
@@ -60,10 +57,10 @@ def places(tmp_path):
     }
 
 
-def test_what_cannot_be_written_is_refused(places, tmp_path):
-    """Before work by `check_writable`, and by each way to write; all stays."""
+def test_rejects_unwritable_paths(invalid_paths, tmp_path):
+    """`check_writable` and all write functions raise and change no files."""
     before = listing(tmp_path)
-    for path, why in places.items():
+    for path, why in invalid_paths.items():
         given = os.fspath(path)
         with pytest.raises(ValueError, match=rf"--save=.*{why}.*use the path") as said:
             atomic.check_writable(path, "--save")
@@ -80,8 +77,8 @@ def test_what_cannot_be_written_is_refused(places, tmp_path):
     assert stat.S_ISFIFO((tmp_path / "pipe").stat().st_mode)
 
 
-def test_devices_are_refused(tmp_path):
-    """A copy of /dev/null, where one may be made; root could replace the true one."""
+def test_rejects_devices(tmp_path):
+    """The device is a copy of /dev/null, so that a failure cannot replace it."""
     path = tmp_path / "null"
     try:
         os.mknod(path, stat.S_IFCHR | 0o666, os.makedev(1, 3))
@@ -96,13 +93,13 @@ def test_devices_are_refused(tmp_path):
     assert stat.S_ISCHR(path.stat().st_mode)
 
 
-def test_a_pipe_is_not_waited_for(tmp_path):
+def test_loading_a_pipe_does_not_block(tmp_path):
     os.mkfifo(tmp_path / "pipe")
     with pytest.raises(CorruptFileError, match="pipe is not a regular file"):
         storage.load(tmp_path / "pipe")
 
 
-def test_what_can_be_written_is_left_alone(tmp_path):
+def test_check_writable_does_not_change_files(tmp_path):
     (tmp_path / "file").write_text("old")
     (tmp_path / "link").symlink_to("later")
     before = listing(tmp_path)
@@ -112,16 +109,16 @@ def test_what_can_be_written_is_left_alone(tmp_path):
     for path in ("file", "link", "n" * 255, "folder/below/new"):
         atomic.write_text(tmp_path / path, "new")
         assert (tmp_path / path).read_text() == "new"
-    assert len(listing(tmp_path)) == 7  # with two folders and what the link leads to
+    assert len(listing(tmp_path)) == 7  # with two folders and the target of the link
 
 
-def test_no_room_has_memory_before_work(tmp_path, monkeypatch):
+def test_check_writable_detects_a_full_disk(tmp_path, monkeypatch):
     with file_size(0), pytest.raises(ValueError, match="--save=.*File too large"):
         atomic.check_writable(tmp_path / "new", "--save")
     assert listing(tmp_path) == []
 
 
-def test_symlinks_and_permissions_stay(tmp_path):
+def test_symlinks_and_permissions_are_preserved(tmp_path):
     (tmp_path / "there").mkdir()
     target, link = tmp_path / "there" / "file", tmp_path / "link"
     target.write_text("old")
@@ -139,11 +136,8 @@ def test_symlinks_and_permissions_stay(tmp_path):
     storage.load(target)
 
 
-# Failing.
-
-
-def test_a_full_disk_leaves_the_old_file(tmp_path):
-    """Wherever in the file it is full."""
+def test_full_disk_keeps_the_previous_file(tmp_path):
+    """The disk becomes full at many positions in the file."""
     path = tmp_path / "file"
     arrays = {"a": np.arange(3000.0), "b": np.ones(7), "c": np.zeros((2, 600))}
     storage.save(path, arrays, {"kind": "old"})
@@ -165,15 +159,13 @@ def test_a_full_disk_leaves_the_old_file(tmp_path):
     assert listing(tmp_path) == ["file"] and path.read_bytes() == content
 
 
-def test_errors_of_other_files_are_theirs(tmp_path):
+def test_errors_of_other_files_keep_their_paths(tmp_path):
     other = tmp_path / "other"
     with pytest.raises(FileNotFoundError) as error, atomic.replacing(tmp_path / "x"):
         other.read_bytes()
     assert error.value.filename == str(other)
     assert listing(tmp_path) == []
 
-
-# Several writers.
 
 _WRITE = """
 import os, sys, numpy as np
@@ -196,7 +188,7 @@ atomic.lock(sys.argv[1]).__enter__()
 
 
 def read_whole(path):
-    """Reads a file of one of the writers; it has one writer's contents only."""
+    """Read a file and check that all of its content comes from one write."""
     arrays, metadata = storage.load(path)
     for name in ("own", "number"):
         assert arrays[name].shape == (metadata["size"],)
@@ -214,7 +206,7 @@ def write(path, own, rounds):
         storage.save(path, arrays, metadata, durable=False)
 
 
-def test_readers_between_writers(tmp_path):
+def test_readers_see_complete_files_of_concurrent_writers(tmp_path):
     path = tmp_path / "file"
     write(path, 0, 1)
     with concurrent.futures.ThreadPoolExecutor(2) as pool:
@@ -226,8 +218,8 @@ def test_readers_between_writers(tmp_path):
 
 
 @pytest.mark.slow
-def test_many_readers_between_writers(tmp_path):
-    """Two processes write without a pause; each is killed once in between."""
+def test_readers_see_complete_files_if_writers_are_killed(tmp_path):
+    """Two processes write continuously, and each is killed once."""
     path, on = tmp_path / "file", tmp_path / "file.on"
     on.touch()
     write(path, 0, 1)
@@ -245,7 +237,7 @@ def test_many_readers_between_writers(tmp_path):
                 assert all(w.poll() is None for w in writers.values()), "one died"
                 found = read_whole(path)
                 seen.add(found[0])
-                if seen >= {1, 2}:  # both are at work
+                if seen >= {1, 2}:  # both have written
                     reads += 1
                     changes += found != last
                 last = found
@@ -260,12 +252,12 @@ def test_many_readers_between_writers(tmp_path):
             writer.wait()
     print(f"{total} reads of whole files")
     assert total >= 6000
-    atomic.write_text(path, "")  # takes away what killed writers left
+    atomic.write_text(path, "")  # removes temporary files of killed writers
     assert listing(tmp_path) == ["file"]
 
 
-def test_leftovers_of_killed_writers_go(tmp_path):
-    """At once of this machine's, later of others'; never those of living writers."""
+def test_temporary_files_of_killed_writers_are_removed(tmp_path):
+    """Those of this machine go at once, others after a time, those in use never."""
     path = tmp_path / "f[ile"
 
     def leave(name, age=0.0):
@@ -284,13 +276,13 @@ def test_leftovers_of_killed_writers_go(tmp_path):
         assert all(left.exists() for left in stay)
         file.write(b"slower")
     assert path.read_text() == "slower"
-    # A probe of what lies in a folder that is not there yet, too.
+    # `check_writable` also removes them if the folder does not exist yet.
     left = leave(f".f[ile.{own}-5.part")
     atomic.check_writable(tmp_path / "new" / path.name)
     assert not left.exists()
 
 
-def test_a_lock_is_for_one(tmp_path):
+def test_locks_are_exclusive(tmp_path):
     path = tmp_path / "new" / "file"
     (tmp_path / "link").symlink_to("new/file")
     with atomic.lock(path):
@@ -306,15 +298,15 @@ def test_a_lock_is_for_one(tmp_path):
             [sys.executable, "-c", _LOCK, path], capture_output=True, text=True
         )
         assert "FileInUseError: path=" in other.stderr
-    # Nothing is left of it, the folder included.
+    # The lock file and its folder are removed.
     assert listing(tmp_path) == ["link"]
     with atomic.lock(path):
         atomic.write_text(path, "kept")
     assert listing(tmp_path) == ["link", "new", "new/file"]
 
 
-def test_a_folder_that_vanishes_is_made_again(tmp_path, monkeypatch):
-    """As where another run ends that made the folder for its lock."""
+def test_removed_folders_are_created_again(tmp_path, monkeypatch):
+    """Another run that created the folder for its lock may remove it."""
     folder, opened = tmp_path / "new", pathlib.Path.open
 
     def open_late(path, *given, **more):
@@ -337,14 +329,13 @@ def test_a_folder_that_vanishes_is_made_again(tmp_path, monkeypatch):
     assert late == {"part"} and listing(tmp_path) == []
 
 
-def test_no_locks_here(tmp_path, monkeypatch):
-    """On a file system without locks nothing is refused."""
+def test_file_systems_without_locks_are_supported(tmp_path, monkeypatch):
     import fcntl
 
-    def none(*_):
+    def raise_no_locks(*_):
         raise OSError(errno.ENOLCK, "No locks available")
 
-    monkeypatch.setattr(fcntl, "flock", none)
+    monkeypatch.setattr(fcntl, "flock", raise_no_locks)
     with atomic.lock(tmp_path / "file"), atomic.lock(tmp_path / "file"):
         atomic.write_text(tmp_path / "file", "new")
     left = tmp_path / ".file.other-1.part"
@@ -353,7 +344,7 @@ def test_no_locks_here(tmp_path, monkeypatch):
     assert left.exists()
 
 
-def test_metadata_keep_their_types(tmp_path):
+def test_metadata_values_keep_their_types(tmp_path):
     metadata = {"a": 1, "b": 0.1, "c": None, "d": [True, "ü"], "e": {"f": -1e-300}}
     storage.save(tmp_path / "file", {}, metadata)
     assert storage.load(tmp_path / "file") == ({}, json.loads(json.dumps(metadata)))

@@ -1,4 +1,4 @@
-"""Compiled programs kept in files, and phases in lines."""
+"""The persistent cache of compiled functions, and announcements of progress."""
 
 import os
 import subprocess
@@ -21,7 +21,7 @@ SETTINGS = (
 
 
 @pytest.fixture(autouse=True)
-def settings_as_before(monkeypatch):
+def restore_settings(monkeypatch):
     monkeypatch.delenv(compilation_cache.VARIABLE, raising=False)
     monkeypatch.delenv("JAX_COMPILATION_CACHE_DIR", raising=False)
     before = {name: getattr(jax.config, name) for name in SETTINGS}
@@ -31,7 +31,7 @@ def settings_as_before(monkeypatch):
     jax_cache.reset_cache()
 
 
-def test_programs_are_kept_where_one_says(tmp_path, monkeypatch):
+def test_cache_folder_is_set_by_argument_or_environment(tmp_path, monkeypatch):
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "user"))
     found = compilation_cache.use_compilation_cache()
     assert found is not None
@@ -45,12 +45,12 @@ def test_programs_are_kept_where_one_says(tmp_path, monkeypatch):
     )
 
 
-def test_nothing_is_kept_where_nobody_wants_it(tmp_path, monkeypatch):
+def test_cache_can_be_disabled(tmp_path, monkeypatch):
     before = jax.config.jax_compilation_cache_dir
     assert compilation_cache.use_compilation_cache("off") is None
     monkeypatch.setenv(compilation_cache.VARIABLE, "off")
     assert compilation_cache.use_compilation_cache() is None
-    # Nor where JAX has a cache, or where no folder can be made.
+    # The cache is also off if JAX has a cache or the folder cannot be created.
     monkeypatch.setenv(compilation_cache.VARIABLE, "")
     monkeypatch.setenv("JAX_COMPILATION_CACHE_DIR", str(tmp_path))
     assert compilation_cache.use_compilation_cache() is None
@@ -64,7 +64,7 @@ def twice(x):
     return 2 * x
 
 
-def test_functions_of_numba_are_in_the_same_folder(tmp_path, monkeypatch):
+def test_numba_functions_share_the_cache_folder(tmp_path, monkeypatch):
     numba = pytest.importorskip("numba")
     own = tmp_path / "own"
     monkeypatch.setattr(numba.config, "CACHE_DIR", "")
@@ -77,12 +77,12 @@ def test_functions_of_numba_are_in_the_same_folder(tmp_path, monkeypatch):
     monkeypatch.setenv(compilation_cache.VARIABLE, "off")
     assert compilation_cache.numba_jit(twice).stats.cache_path is None
     assert numba.config.CACHE_DIR == ""
-    # The user's own setting of numba applies in any case.
+    # The user's own numba setting takes precedence.
     monkeypatch.setattr(numba.config, "CACHE_DIR", str(own))
     assert str(own) in compilation_cache.numba_jit(twice).stats.cache_path
 
 
-def test_old_programs_make_room(tmp_path, monkeypatch):
+def test_least_recently_used_entries_are_removed(tmp_path, monkeypatch):
     monkeypatch.setattr(compilation_cache, "_MOST_BYTES", 100)
     folder = compilation_cache.use_compilation_cache(tmp_path)
     assert folder is not None
@@ -90,11 +90,11 @@ def test_old_programs_make_room(tmp_path, monkeypatch):
         (folder / name).write_bytes(bytes(30))
         os.utime(folder / name, (1000 - age, 1000 - age))
     compilation_cache.use_compilation_cache(tmp_path)
-    # The two that were used last are at most half of the room.
+    # The entries that remain fill at most half of the limit.
     assert sorted(file.name for file in folder.iterdir()) == ["a"]
 
 
-def test_unreadable_programs_are_made_anew(tmp_path):
+def test_corrupt_entries_are_removed(tmp_path):
     folder = compilation_cache.use_compilation_cache(tmp_path)
     whole = zlib.compress(bytes(range(200)))
     entries = {"whole": whole, "cut": whole[:-3], "empty": b"", "other": b"junk"}
@@ -102,7 +102,7 @@ def test_unreadable_programs_are_made_anew(tmp_path):
         (folder / f"{name}-cache").write_bytes(entry)
     compilation_cache.use_compilation_cache(tmp_path)
     assert [file.name for file in folder.glob("*-cache")] == ["whole-cache"]
-    # What was read once is read again when it has changed.
+    # A changed entry is checked again.
     changed = bytearray(whole)
     changed[9] ^= 1
     (folder / "whole-cache").write_bytes(changed)
@@ -110,7 +110,7 @@ def test_unreadable_programs_are_made_anew(tmp_path):
     assert not list(folder.glob("*-cache"))
 
 
-def test_the_folder_is_of_this_user_alone(tmp_path, monkeypatch, absl_log):
+def test_folder_is_private_to_the_user(tmp_path, monkeypatch, absl_log):
     folder = compilation_cache.use_compilation_cache(tmp_path)
     folder.chmod(0o777)
     assert compilation_cache.use_compilation_cache(tmp_path) == folder
@@ -141,7 +141,7 @@ print("compiled", counts[0] - counts[1], "of", counts[0])
 
 
 def run_script(**variables):
-    """Returns the lines of a process that solves four games with public functions."""
+    """Solve four games in a process; return its values and numbers of compilations."""
     done = subprocess.run(
         [sys.executable, "-c", _SCRIPT],
         capture_output=True,
@@ -156,10 +156,10 @@ def run_script(**variables):
 
 
 @pytest.mark.slow
-def test_a_second_process_compiles_nothing(tmp_path):
-    """Four games by public functions; the results are bitwise identical.
+def test_second_process_compiles_nothing(tmp_path):
+    """Results are bitwise identical, and the process restores JAX's settings.
 
-    The settings of JAX are those of the host after the import and after each call.
+    The script checks the settings after the import and after each call.
     """
     folder = {"XDG_CACHE_HOME": str(tmp_path), "SPIEL_CR_COMPILATION_CACHE": ""}
     first, compiled, requests = run_script(**folder)
@@ -171,7 +171,7 @@ def test_a_second_process_compiles_nothing(tmp_path):
     assert run_script(**off)[1:] == (requests, requests)
 
 
-def test_import_leaves_the_settings_of_jax_alone():
+def test_import_does_not_change_jax_settings():
     code = (
         "import jax\n"
         "before = dict(jax.config.values)\n"
@@ -191,7 +191,7 @@ def cached_files(folder):
     return {file.name.partition("-")[0] for file in folder.rglob("*-cache")}
 
 
-def test_functions_are_cached_during_calls_only(tmp_path, monkeypatch):
+def test_functions_are_cached_only_during_calls(tmp_path, monkeypatch):
     monkeypatch.setenv(compilation_cache.VARIABLE, str(tmp_path))
     monkeypatch.setattr(
         compilation_cache,
@@ -217,7 +217,7 @@ def test_functions_are_cached_during_calls_only(tmp_path, monkeypatch):
     assert cached_files(tmp_path) == {"jit_inside"}
 
 
-def test_a_cache_of_the_host_stays_in_use(tmp_path, monkeypatch):
+def test_existing_jax_cache_stays_in_use(tmp_path, monkeypatch):
     monkeypatch.setenv(compilation_cache.VARIABLE, str(tmp_path / "ours"))
     jax_cache.reset_cache()
     for name, value in zip(SETTINGS, (str(tmp_path / "host"), 0.0, -1), strict=True):
@@ -230,7 +230,7 @@ def test_a_cache_of_the_host_stays_in_use(tmp_path, monkeypatch):
     assert cached_files(tmp_path / "host") and not (tmp_path / "ours").exists()
 
 
-def test_announcements_have_the_time(capsys):
+def test_announcements_contain_the_time(capsys):
     messages.announce("judging", progress=True)
     messages.announce("nobody asks", progress=False)
     messages.announce("nobody listens")
@@ -240,7 +240,7 @@ def test_announcements_have_the_time(capsys):
     assert err.count("\n") == 1
 
 
-def test_commands_listen_to_everything(capsys):
+def test_listening_prints_all_announcements(capsys):
     with messages.listening():
         with messages.listening():
             messages.announce("inside")
@@ -252,7 +252,7 @@ def test_commands_listen_to_everything(capsys):
     assert [line.partition("] ")[2] for line in said] == ["inside", "walking"]
 
 
-def test_lines_stand_above_bars(capsys):
+def test_announcements_are_printed_above_progress_bars(capsys):
     with tqdm(total=2, desc="bar", delay=0) as bar:
         bar.update()
         messages.announce("judging", progress=True)
@@ -261,7 +261,7 @@ def test_lines_stand_above_bars(capsys):
     assert any(line.endswith("s] judging") and "bar" not in line for line in lines)
 
 
-def test_programs_are_announced_before_they_are_compiled(capsys, monkeypatch):
+def test_compilations_are_announced_before_they_start(capsys, monkeypatch):
     monkeypatch.setattr(compilation_cache, "_LONG", 0.0)
     said = []
 
@@ -278,7 +278,7 @@ def test_programs_are_announced_before_they_are_compiled(capsys, monkeypatch):
         with messages.listening(), compilation_cache.compilation_messages():
             for _ in range(2):
                 program(given)
-        # Whoever stopped listening hears nothing of another program.
+        # Compilations after the end of `listening` are not announced.
         jax.jit(lambda x: x * 5)(given)
     finally:
         jax.monitoring.unregister_event_duration_listener(compiled)
@@ -287,7 +287,7 @@ def test_programs_are_announced_before_they_are_compiled(capsys, monkeypatch):
     assert capsys.readouterr().err == ""
 
 
-def test_single_operations_are_not_announced(capsys, monkeypatch):
+def test_short_compilations_are_not_announced(capsys, monkeypatch):
     monkeypatch.setattr(compilation_cache, "_LONG", 60.0)
     with messages.listening(), compilation_cache.compilation_messages():
         jax.jit(lambda x: x * 7)(np.ones(3))

@@ -1,4 +1,4 @@
-"""Policies in files: there and back, and everything that is refused."""
+"""Policies in files: exact copies, and rejection of other and corrupt files."""
 
 import dataclasses
 import hashlib
@@ -26,10 +26,10 @@ def kuhn():
 
 @pytest.mark.parametrize("name", ["kuhn", "leduc7", "matrix_rps"])
 @pytest.mark.parametrize("given", ["nothing", "string", "compiled"])
-def test_there_and_back(tmp_path, name, given):
+def test_saved_policies_are_loaded_unchanged(tmp_path, name, given):
     compiled = games.compiled(name, observations=False)
     result = spiel_cr.solve(compiled, "cfr+", 20)
-    # The folder is made.
+    # The folder is created.
     path = tmp_path / "folder" / "policy.npz"
     result.save(path)
     game = {"nothing": None, "string": games.BY_NAME[name].string, "compiled": compiled}
@@ -40,7 +40,7 @@ def test_there_and_back(tmp_path, name, given):
     )
 
 
-def test_metadata(kuhn, tmp_path):
+def test_metadata_of_saved_policies(kuhn, tmp_path):
     kuhn.save(tmp_path / "policy")
     arrays, metadata = storage.load(tmp_path / "policy")
     assert set(arrays) == {"player0", "player1"}
@@ -53,7 +53,7 @@ def test_metadata(kuhn, tmp_path):
 
 
 @pytest.mark.parametrize("other", ["leduc_poker", "leduc_poker(players=2)", "compiled"])
-def test_other_game_refused(kuhn, tmp_path, other):
+def test_rejects_policies_of_other_games(kuhn, tmp_path, other):
     kuhn.save(tmp_path / "policy")
     game = games.compiled("leduc7") if other == "compiled" else other
     with pytest.raises(ValueError, match="policy of kuhn_poker"):
@@ -61,7 +61,7 @@ def test_other_game_refused(kuhn, tmp_path, other):
 
 
 @pytest.mark.parametrize("at_once", [1, 5, 1 << 14])
-def test_fingerprint_is_of_all_strings_at_once(at_once, monkeypatch):
+def test_game_id_does_not_depend_on_the_chunk_size(at_once, monkeypatch):
     compiled = dataclasses.replace(games.compiled("leduc7"))
     digest = hashlib.sha256()
     for decisions in compiled.sequence_form.decisions:
@@ -75,8 +75,8 @@ def test_fingerprint_is_of_all_strings_at_once(at_once, monkeypatch):
 
 
 @pytest.mark.parametrize("most", [0, 1 << 20])
-def test_fingerprint_keeps_no_strings(most, monkeypatch):
-    """Of many infosets few strings are made, and they still tell games apart."""
+def test_game_id_does_not_store_strings(most, monkeypatch):
+    """For many infosets, the id uses some strings, which still distinguish games."""
     monkeypatch.setattr(tree_lib, "_MOST_STRINGS", most)
     monkeypatch.setattr(tree_lib, "_SOME_STRINGS", 7)
     game = "python_leduc_poker"
@@ -84,7 +84,7 @@ def test_fingerprint_keeps_no_strings(most, monkeypatch):
     before = compiled.nbytes
     found = compiled.game_id
     assert compiled.nbytes == before
-    # Walked: strings that are there already.
+    # A tree from a walk over states already has strings.
     walked = spiel_cr.build_tree(game, batched_rules=False)
     assert walked.game_id == found
     renamed = dataclasses.replace(
@@ -94,12 +94,12 @@ def test_fingerprint_keeps_no_strings(most, monkeypatch):
     assert other.game_id != found
 
 
-def test_no_file(tmp_path):
+def test_rejects_missing_files(tmp_path):
     with pytest.raises(FileNotFoundError):
         spiel_cr.load_policy(tmp_path / "nothing")
 
 
-def test_folder_refused(tmp_path):
+def test_rejects_folders(tmp_path):
     with pytest.raises(OSError):
         spiel_cr.load_policy(tmp_path)
 
@@ -144,7 +144,7 @@ GARBAGE = {
 
 
 @pytest.mark.parametrize("content", GARBAGE.values(), ids=GARBAGE)
-def test_garbage_refused(tmp_path, content):
+def test_rejects_files_without_a_policy(tmp_path, content):
     path = tmp_path / "policy"
     path.write_bytes(content)
     with pytest.raises(ValueError, match="policy"):
@@ -159,48 +159,48 @@ def test_pickled_objects_are_neither_read_nor_written(tmp_path):
     bomb = np.array([Bomb()], object)
     path = tmp_path / "bomb"
     path.write_bytes(npz(player0=bomb, metadata=text(b'{"kind": "tree policy"}')))
-    with pytest.raises(ValueError, match="corrupt") as refused:
+    with pytest.raises(ValueError, match="corrupt") as error:
         spiel_cr.load_policy(path)
-    assert "allow_pickle" not in str(refused.value)  # numpy's advice
+    assert "allow_pickle" not in str(error.value)  # numpy's advice
     with pytest.raises(ValueError, match="'player0' has dtype object"):
         storage.save(tmp_path / "new", {"player0": bomb}, {})
     assert list(tmp_path.iterdir()) == [path]
 
 
-NO_PROBABILITIES = [
+INVALID_PROBABILITIES = [
     *(float("nan"), float("inf"), -0.5, 0.0, 2.0, 0.999),
     *("0.5", 0.5 + 0.5j),
 ]
 
 
-def _spoilt(kuhn, value):
-    """The strategies with one probability exchanged, whatever type that takes."""
+def _with_probability(kuhn, value):
+    """Return player 0's strategy with one probability replaced by `value`."""
     first = kuhn.average[0].astype(np.result_type(np.asarray(value), np.float64))
     first[2] = value
     return first
 
 
-@pytest.mark.parametrize("value", NO_PROBABILITIES)
-def test_what_are_no_probabilities_is_refused(kuhn, tmp_path, value):
-    """In a file whose checksum is right, too; the infoset and the numbers are named."""
+@pytest.mark.parametrize("value", INVALID_PROBABILITIES)
+def test_rejects_files_with_invalid_probabilities(kuhn, tmp_path, value):
+    """The checksum is valid; the error contains the infoset and the probabilities."""
     path = tmp_path / "policy"
     kuhn.save(path)
     arrays, metadata = storage.load(path)
-    storage.save(path, {**arrays, "player0": _spoilt(kuhn, value)}, metadata)
+    storage.save(path, {**arrays, "player0": _with_probability(kuhn, value)}, metadata)
     named = "player 0" if isinstance(value, str | complex) else rf"{value}\].*'0'"
     with pytest.raises(CorruptFileError, match=f"policy is a corrupt.*{named}"):
         spiel_cr.load_policy(path)
 
 
-@pytest.mark.parametrize("value", NO_PROBABILITIES)
-def test_policies_of_no_probabilities_are_refused(kuhn, value):
-    """Those given in Python: by infoset, and by state."""
+@pytest.mark.parametrize("value", INVALID_PROBABILITIES)
+def test_rejects_policies_with_invalid_probabilities(kuhn, value):
+    """Policies in Python are checked at infosets and at single states."""
 
-    class Spoilt(openspiel_policy.TabularPolicy):
+    class InvalidPolicy(openspiel_policy.TabularPolicy):
         def action_probabilities(self, state, player_id=None):
             return {0: 0.9 - value, 1: value} if type(value) is float else {0: value}
 
-    policy = Spoilt(kuhn.tree.game)
+    policy = InvalidPolicy(kuhn.tree.game)
     with pytest.raises(ValueError, match="information state .*sum to 1"):
         query(kuhn.tree, policy)
     state = kuhn.tree.state_at(int(kuhn.tree.infosets[0].history[0]))
@@ -212,22 +212,22 @@ def test_policies_of_no_probabilities_are_refused(kuhn, value):
             ask(state)
 
 
-def test_zeros_that_are_a_little_less_are_zeros(kuhn):
-    """As in the strategies of OpenSpiel's linear program."""
+def test_tiny_negative_probabilities_count_as_zero(kuhn):
+    """OpenSpiel's linear program returns such strategies."""
 
-    class Rounded(openspiel_policy.TabularPolicy):
+    class RoundedPolicy(openspiel_policy.TabularPolicy):
         def action_probabilities(self, state, player_id=None):
             return {0: 1.0 + 2e-12, 1: -2e-12}
 
-    policy = Rounded(kuhn.tree.game)
+    policy = RoundedPolicy(kuhn.tree.game)
     behaviours = query(kuhn.tree, policy)
     assert min(behaviour.min() for behaviour in behaviours) == 0
     state = kuhn.tree.state_at(int(kuhn.tree.infosets[0].history[0]))
     assert bots.PolicyBot(state.current_player(), policy).step(state) == 0
 
 
-def test_a_game_that_no_string_loads(tmp_path):
-    """Its policy is read where the game is given."""
+def test_policies_of_unregistered_games_need_the_game(tmp_path):
+    """The policy is loaded if the caller passes the game."""
     game = spiel_cr.load_game("restricted_nash_response(game=kuhn_poker())")
     result = spiel_cr.solve(game, "lp")
     result.save(tmp_path / "policy")
@@ -240,7 +240,9 @@ def test_a_game_that_no_string_loads(tmp_path):
 
 @pytest.mark.parametrize("error", [OSError("disk full"), KeyboardInterrupt()])
 @pytest.mark.parametrize("fails", ["savez", "replace"])
-def test_failing_write_leaves_the_old_file(kuhn, tmp_path, monkeypatch, error, fails):
+def test_failed_writes_keep_the_previous_file(
+    kuhn, tmp_path, monkeypatch, error, fails
+):
     path = tmp_path / "policy"
     kuhn.save(path)
     content = path.read_bytes()

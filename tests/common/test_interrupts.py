@@ -1,4 +1,4 @@
-"""Signals wait for the end of a step, but for one step only once."""
+"""Signals during a step wait for its end, except a second signal."""
 
 import os
 import signal
@@ -8,35 +8,35 @@ import pytest
 from spiel_cr.common import interrupts
 
 
-class Told(BaseException):
-    """By a handler."""
+class SignalReceived(BaseException):
+    """Raised by the signal handler of these tests."""
 
 
 @pytest.fixture(autouse=True)
 def handlers():
-    """SIGTERM raises, SIGHUP is ignored; afterwards all is as before."""
+    """Install handlers: SIGTERM raises, and SIGHUP is ignored; restore them later."""
 
-    def tell(number, frame):
-        raise Told(number)
+    def raise_signal(number, frame):
+        raise SignalReceived(number)
 
     before = {n: signal.getsignal(n) for n in (signal.SIGTERM, signal.SIGHUP)}
-    signal.signal(signal.SIGTERM, tell)
+    signal.signal(signal.SIGTERM, raise_signal)
     signal.signal(signal.SIGHUP, signal.SIG_IGN)
-    yield tell
+    yield raise_signal
     for number, handler in before.items():
         signal.signal(number, handler)
 
 
-def send(number=signal.SIGTERM):
+def send_signal(number=signal.SIGTERM):
     os.kill(os.getpid(), number)
 
 
-def test_a_signal_waits_for_the_end_of_a_step(handlers):
+def test_signals_wait_for_the_end_of_a_step(handlers):
     done = []
-    with pytest.raises(Told), interrupts.Steps() as steps:
+    with pytest.raises(SignalReceived), interrupts.Steps() as steps:
         with steps.step():
-            send()
-            send(signal.SIGHUP)
+            send_signal()
+            send_signal(signal.SIGHUP)
             done.append(1)
         done.append(2)
     assert done == [1]
@@ -44,29 +44,33 @@ def test_a_signal_waits_for_the_end_of_a_step(handlers):
     assert signal.getsignal(signal.SIGHUP) is signal.SIG_IGN
 
 
-def test_between_steps_it_is_handled_at_once():
-    with pytest.raises(Told), interrupts.Steps() as steps:
+def test_signals_between_steps_are_handled_immediately():
+    with pytest.raises(SignalReceived), interrupts.Steps() as steps:
         with steps.step():
             pass
-        send()
-        pytest.fail("it went on")
+        send_signal()
+        pytest.fail("the step continued")
 
 
-def test_the_second_one_ends_a_step_that_hangs():
-    with pytest.raises(Told), interrupts.Steps() as steps, steps.step():
-        send()
-        send()
-        pytest.fail("it went on")
+def test_second_signal_interrupts_the_step():
+    with pytest.raises(SignalReceived), interrupts.Steps() as steps, steps.step():
+        send_signal()
+        send_signal()
+        pytest.fail("the step continued")
 
 
-def test_a_step_that_fails_is_followed_by_the_signal():
-    with pytest.raises(Told) as caught, interrupts.Steps() as steps, steps.step():
-        send()
+def test_signal_is_raised_after_a_failed_step():
+    with (
+        pytest.raises(SignalReceived) as caught,
+        interrupts.Steps() as steps,
+        steps.step(),
+    ):
+        send_signal()
         raise ValueError("failed")
     assert isinstance(caught.value.__context__, ValueError)
 
 
-def test_a_handler_that_was_put_there_meanwhile_stays():
+def test_handlers_installed_during_steps_are_kept():
     with interrupts.Steps():
         signal.signal(signal.SIGTERM, signal.SIG_DFL)
     assert signal.getsignal(signal.SIGTERM) is signal.SIG_DFL

@@ -1,4 +1,4 @@
-"""What programs are made of."""
+"""Helpers for compiled functions."""
 
 import jax
 import jax.numpy as jnp
@@ -6,8 +6,8 @@ import jax.numpy as jnp
 from spiel_cr.common.jax_utils import unfused
 
 
-def test_a_part_is_one_call_whatever_it_calls():
-    """`jnp.where` in it is a call, too, which XLA would not fuse as a part."""
+def test_unfused_functions_are_single_calls():
+    """Nested calls such as `jnp.where` are not marked, so XLA fuses them."""
 
     def step(x):
         return unfused(lambda y: jnp.where(y > 0, y, 0) + jnp.where(y < 1, y, 1), x)

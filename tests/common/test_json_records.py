@@ -1,4 +1,4 @@
-"""JSON from outside: what is refused, and that no depth escapes as another error."""
+"""JSON from other sources: invalid or deeply nested text raises `ValueError`."""
 
 import json
 
@@ -8,7 +8,7 @@ from spiel_cr.common.json_records import read_json, read_object
 
 
 @pytest.mark.parametrize("kind", [str, str.encode])
-def test_what_json_can_hold_is_read(kind):
+def test_valid_json_is_read(kind):
     value = {"a": [1, 2.5, None, True], "b": {"c": "[[[" * 500}}
     assert read_object(kind(json.dumps(value))) == value
     assert read_json(kind("[1]")) == [1]
@@ -17,7 +17,7 @@ def test_what_json_can_hold_is_read(kind):
 
 
 @pytest.mark.parametrize("opened", ["[", '{"a": '])
-def test_nesting_is_bounded(opened):
+def test_rejects_deep_nesting(opened):
     closed = {"[": "]"}.get(opened, "}")
     assert read_json(opened * 99 + "[]" + closed * 99)
     for depth in (100, 900, 10_000, 200_000):
@@ -28,12 +28,12 @@ def test_nesting_is_bounded(opened):
 @pytest.mark.parametrize(
     "text", ["", "{", "nothing", b"\xff", '"' + "9" * 5000, "9" * 5000]
 )
-def test_what_is_not_json_is_refused(text):
+def test_rejects_invalid_json(text):
     with pytest.raises(ValueError):
         read_json(text)
 
 
 @pytest.mark.parametrize("text", ["[]", "1", "null", '"{}"'])
-def test_other_values_are_not_objects(text):
+def test_rejects_values_that_are_not_objects(text):
     with pytest.raises(ValueError, match="not an object"):
         read_object(text)

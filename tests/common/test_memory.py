@@ -1,4 +1,4 @@
-"""Memory limits: sizes, the estimate of histories, and what is refused."""
+"""Memory limits: sizes, estimates of histories, and rejected games."""
 
 import dataclasses
 import math
@@ -40,7 +40,7 @@ from tests.support.solving import solve_with
         ("1Ti", 2**40),
     ],
 )
-def test_sizes(text, size):
+def test_parses_sizes(text, size):
     assert memory.parse_size(text) == size
 
 
@@ -51,7 +51,7 @@ def test_sizes(text, size):
         *(-5, math.nan, True, None, f"{9**400}GB"),
     ],
 )
-def test_bad_sizes_refused(text):
+def test_rejects_invalid_sizes(text):
     with pytest.raises(ValueError, match="memory_limit"):
         memory.parse_size(text)
 
@@ -60,30 +60,30 @@ def test_bad_sizes_refused(text):
     "name", ["kuhn", "goofspiel4", "leduc", "nim", "dark_hex", "rps5"]
 )
 def test_estimate_is_unbiased(name):
-    """Means of many independent estimates; four of their standard errors."""
+    """The mean of 100 independent estimates is within four standard errors."""
     game = games.compiled(name).game
     estimates = [
         estimate.estimate_histories(game, rollouts=5, seed=seed) for seed in range(100)
     ]
     error = np.std(estimates, ddof=1) / np.sqrt(len(estimates))
-    # A tree as regular as goofspiel's has no error but rounding.
+    # For a regular tree such as goofspiel's, the only error is rounding.
     expected = games.BY_NAME[name].histories
     assert np.mean(estimates) == pytest.approx(expected, rel=1e-12, abs=4 * error)
 
 
 @pytest.mark.parametrize("text", ["none", " None ", math.inf])
-def test_no_limit(text):
+def test_none_means_no_limit(text):
     assert memory.parse_size(text) == math.inf
     assert solve_with("kuhn_poker", "cfr+", 1, memory_limit=text).iterations == 1
 
 
-def test_names_of_options_in_messages():
+def test_error_contains_the_name_of_the_option():
     with pytest.raises(ValueError, match=r"--memory-limit='3 apples' is not a size"):
         memory.parse_size("3 apples", "--memory-limit")
 
 
 def _machine(tmp_path, monkeypatch, *, total, free, held, groups=(), lines=""):
-    """A machine made of files, sizes in GB; groups: (folder, most, used, caches)."""
+    """Simulate a machine; sizes in GB, groups are (folder, most, used, caches)."""
     sizes = {"MemTotal": total, "MemAvailable": free}
     lengths = {key: int(size * 1e9 / 1024) for key, size in sizes.items()}
     text = "".join(f"{key}:  {length} kB\n" for key, length in lengths.items())
@@ -113,18 +113,18 @@ V2, V1 = "0::/a/b\n", "9:name=systemd:/\n4:memory:/a\n0::/\n"
     "machine,expected",
     [
         ({"total": 16, "free": 15, "held": 0.3}, 0.7 * 15.3),
-        # Everything is free, and a little of it is ours.
+        # All memory is free except the part that this process holds.
         ({"total": 16, "free": 15.9, "held": 0.5}, 0.7 * 16),
         ({"total": 16, "free": 3, "held": 0}, 0.7 * 3),
-        # Small games run where hardly anything is left.
+        # The limit has a minimum, so small games always run.
         ({"total": 0.5, "free": 0.1, "held": 0.1}, 1),
-        # What a large process holds for other things is not there for a game.
+        # Memory that a large process holds for other purposes is not available.
         ({"total": 16, "free": 3, "held": 10}, 0.7 * 3.4),
-        # Version 2: the parent's limit counts, too, and caches are free.
+        # cgroups v2: the parent's limit also counts, and caches are free.
         ({"groups": [("a/b", "max", 1, 0)], "lines": V2}, 0.7 * 16),
         ({"groups": [("a/b", 6, 1, 0)], "lines": V2}, 0.7 * 5.4),
         ({"groups": [("a", 8, 6, 1), ("a/b", 9, 1, 0)], "lines": V2}, 0.7 * 3.4),
-        # In a container the group's own folder is not to be seen.
+        # In a container, the folder of the group itself is not visible.
         ({"groups": [("", 5, 0, 0)], "lines": V2}, 0.7 * 5),
         ({"groups": [("memory/a", 4, 2, 0.5)], "lines": V1}, 0.7 * 2.9),
         ({"groups": [("memory", 9.2e9, 2, 0)], "lines": V1}, 0.7 * 16),
@@ -136,7 +136,7 @@ def test_default_limit(tmp_path, monkeypatch, machine, expected):
     assert memory.default_limit() == pytest.approx(expected * 1e9, rel=1e-6)
 
 
-def test_default_limit_where_nothing_is_known(tmp_path, monkeypatch):
+def test_default_limit_without_system_information(tmp_path, monkeypatch):
     for name in ("_MACHINE", "_PROCESS", "_GROUPS"):
         monkeypatch.setattr(memory, name, tmp_path / "missing")
     assert memory.default_limit() > 0
@@ -148,32 +148,32 @@ def test_default_limit_where_nothing_is_known(tmp_path, monkeypatch):
 @pytest.mark.parametrize(
     "string,expected",
     [
-        # The number of legal actions tells the size of a subtree of these.
+        # In these games, the number of legal actions determines the size of a subtree.
         ("liars_dice(numdice=1,dice_sides=4)", 8181),
         ("python_ii_goofspiel(num_cards=4)", 2229),
     ],
 )
-def test_skewed_trees_that_strata_tell_apart(string, expected):
-    """Where random rollouts found a quarter of the histories of liar's dice."""
+def test_stratified_estimate_is_exact_for_skewed_trees(string, expected):
+    """Plain random rollouts found only a quarter of the histories of liar's dice."""
     game = spiel_cr.load_game(string)
     assert len(spiel_cr.build_tree(game).histories) == expected
     assert estimate.estimate_histories(game, rollouts=1) == pytest.approx(expected)
 
 
-def test_immense_games_in_words():
+def test_error_of_immense_games_names_limits_and_alternatives():
     assert estimate.estimate_histories(pyspiel.load_game("chess")) >= estimate.IMMENSE
-    for refuse in (estimate.check_limit, spiel_cr.build_tree):
-        limit = {} if refuse is spiel_cr.build_tree else {"limit": None}
+    for function in (estimate.check_limit, spiel_cr.build_tree):
+        limit = {} if function is spiel_cr.build_tree else {"limit": None}
         with pytest.raises(GameTooLargeError) as refused:
-            refuse(pyspiel.load_game("chess"), **limit)
+            function(pyspiel.load_game("chess"), **limit)
         text = str(refused.value)
         assert text.startswith("chess() has more than 10^15 histories")
         assert "(the default on this machine)" in text and "inf" not in text
         assert "max_histories=N" in text and "best-response" in text
 
 
-def test_a_walk_stops_when_it_holds_too_much(monkeypatch):
-    """Long strings are not in the estimate, but they are in what the process holds."""
+def test_building_stops_when_the_process_exceeds_the_limit(monkeypatch):
+    """Estimates do not include long strings, but the memory of the process does."""
     held = iter(range(0, 10**12, 4 * 10**7))
     monkeypatch.setattr(memory, "held_bytes", lambda: next(held))
     monkeypatch.setattr(estimate, "_EVERY", 0.0)
@@ -181,14 +181,14 @@ def test_a_walk_stops_when_it_holds_too_much(monkeypatch):
         spiel_cr.build_tree("leduc_poker", memory_limit=memory.BASE_BYTES + 2 * 10**6)
 
 
-def test_progress_is_shown_of_long_walks_only(monkeypatch, capsys):
+def test_progress_is_shown_only_for_long_builds(monkeypatch, capsys):
     spiel_cr.build_tree("leduc_poker", progress=True)
     assert capsys.readouterr().err == ""
     monkeypatch.setattr(estimate, "_SILENT", 1e-9)
     monkeypatch.setattr(estimate, "_EVERY", 0.0)
     spiel_cr.build_tree("leduc_poker", progress=True)
     assert "walking leduc_poker: 9.46k histories" in capsys.readouterr().err
-    # A command shows walks that nobody asked to see, such as those for bots.
+    # Commands show the progress of all builds, including those for bots.
     with messages.listening():
         spiel_cr.build_tree("leduc_poker")
     assert "walking leduc_poker: 9.46k histories" in capsys.readouterr().err
@@ -205,7 +205,7 @@ def test_progress_is_shown_of_long_walks_only(monkeypatch, capsys):
         ("lp", "252MB", "smaller game"),
     ],
 )
-def test_what_a_solver_takes_is_refused_before_it_is_made(
+def test_memory_limit_is_checked_before_solvers_are_created(
     monkeypatch, algorithm, limit, remedy
 ):
     tree = games.compiled("leduc")
@@ -217,7 +217,7 @@ def test_what_a_solver_takes_is_refused_before_it_is_made(
         )
 
 
-def test_what_solvers_in_objects_take_is_refused_before_they_are_made(monkeypatch):
+def test_memory_limit_is_checked_before_solver_objects_are_created(monkeypatch):
     tree = games.compiled("leduc")
     for module in (cfr, mccfr):
         monkeypatch.setattr(module, "make_solver", None)
@@ -227,7 +227,7 @@ def test_what_solvers_in_objects_take_is_refused_before_they_are_made(monkeypatc
         OOSBot(tree, 0, memory_limit="380MB")
 
 
-def test_what_resolving_takes_is_refused_before_it_is_done(monkeypatch):
+def test_memory_limit_is_checked_before_resolving(monkeypatch):
     monkeypatch.setattr(roles, "decompose", None)
     with pytest.raises(GameTooLargeError, match="resolving leduc.*float32"):
         spiel_cr.resolve(
@@ -237,7 +237,7 @@ def test_what_resolving_takes_is_refused_before_it_is_done(monkeypatch):
         )
 
 
-def test_judge_fits_into_the_limit():
+def test_evaluator_is_chosen_within_the_memory_limit():
     result = spiel_cr.solve(games.compiled("kuhn"), "lp")
     judged = openspiel_evaluator.evaluate_result(result, memory_limit="250050000")
     assert judged.evaluator == "spiel_cr"
@@ -256,12 +256,12 @@ def test_judge_fits_into_the_limit():
     assert exact_evaluator.ExactEvaluator(instance).curve_by == "spiel_cr"
 
 
-def test_what_the_process_held_before_does_not_count(monkeypatch):
-    """As in a large notebook."""
+def test_memory_held_before_a_call_does_not_count(monkeypatch):
+    """A notebook may hold much memory before the call."""
     monkeypatch.setattr(memory, "held_bytes", lambda: 10**10)
     monkeypatch.setattr(estimate, "_EVERY", 0.0)
     spiel_cr.build_tree("leduc_poker", memory_limit="2GB")
-    # Small, and asked all the same.
+    # The game is small, but memory is still checked.
     tree = spiel_cr.build_tree("python_leduc_poker", memory_limit="2GB")
     options = spiel_cr.GameOptions(memory_limit="2GB")
     assert spiel_cr.solve(tree, "cfr+", 1, options=options).iterations == 1
@@ -269,21 +269,21 @@ def test_what_the_process_held_before_does_not_count(monkeypatch):
     openspiel_evaluator.check_memory(tree, "2GB")
 
 
-def test_a_small_game_is_probed_once(monkeypatch):
-    """It is compiled in less time than a second probe takes."""
+def test_small_games_are_probed_once(monkeypatch):
+    """Building the tree is faster than a second probe."""
     probe, probes = estimate._probe, []
 
-    def counted(*arguments):
+    def counting(*arguments):
         probes.append(1)
         return probe(*arguments)
 
-    monkeypatch.setattr(estimate, "_probe", counted)
+    monkeypatch.setattr(estimate, "_probe", counting)
     estimate.check_limit(pyspiel.load_game("liars_dice"), "5GB")
     assert len(probes) == 1
 
 
-def test_outcomes_without_probability_are_not_counted():
-    """A game may stop with an error where one of them is taken."""
+def test_estimate_ignores_zero_probability_outcomes():
+    """A game may raise an error after such an outcome."""
 
     def rules(path):
         if not path:
@@ -295,43 +295,43 @@ def test_outcomes_without_probability_are_not_counted():
     assert estimate.estimate_histories(game, rollouts=1) == 3
 
 
-def test_a_first_pass_that_takes_long_goes_on_with_one_child(monkeypatch):
-    """As where millions are legal: all of the time is spent at the root."""
+def test_slow_estimates_continue_with_one_child(monkeypatch):
+    """With millions of legal actions, the root would use all of the time."""
     game = spiel_cr.load_game("blotto(coins=10,fields=3)")
     ticks = iter(range(100))
     monkeypatch.setattr(estimate.time, "thread_time", lambda: float(next(ticks)))
     assert estimate.estimate_histories(game, seconds=0.5) == 1 + 66 + 66**2
 
 
-def test_few_children_are_looked_at_where_very_many_actions_are_legal(monkeypatch):
-    """Their lists take most of the time: a million actions in all, as of the root."""
+def test_estimate_samples_few_children_of_wide_nodes(monkeypatch):
+    """Lists of legal actions dominate the time, so few children are created."""
     game, made = spiel_cr.load_game("blotto(coins=30,fields=5)"), []
     child = pyspiel.State.child
 
-    def counted(state, action):
+    def counting(state, action):
         made.append(action)
         return child(state, action)
 
-    monkeypatch.setattr(pyspiel.State, "child", counted)
+    monkeypatch.setattr(pyspiel.State, "child", counting)
     found = estimate.estimate_histories(game, rollouts=1)
     assert found == pytest.approx(1 + 46_376 + 46_376**2) and len(made) == 2 * 21
 
 
 @pytest.mark.parametrize("string", ["chess", "go(board_size=9)", "dark_chess"])
-def test_clearly_too_large_refused(string):
+def test_rejects_games_that_clearly_exceed_the_limit(string):
     with pytest.raises(ValueError, match="memory_limit is 1 GB"):
         estimate.check_limit(pyspiel.load_game(string), 10**9)
 
 
 @pytest.mark.parametrize("limit", [0, 1, memory.BASE_BYTES])
-def test_too_little_for_any_game_refused(limit):
-    """As too large a game, so that callers who do without compiling do without."""
+def test_rejects_limits_too_small_for_any_game(limit):
+    """`GameTooLargeError` lets callers fall back to tree-free methods."""
     kind = GameTooLargeError if limit else ValueError
     with pytest.raises(kind, match="memory_limit=.*too small"):
         estimate.check_limit(games.compiled("kuhn").game, limit)
 
 
-def test_how_many_fit():
+def test_number_of_histories_within_a_limit():
     limit = memory.BASE_BYTES + 1000 * memory.BYTES_PER_HISTORY
     assert memory.histories_within(limit) == 1000
 
@@ -342,26 +342,26 @@ def test_how_many_fit():
         ("kuhn_poker", "1MB"),
         ("kuhn_poker", "much"),
         ("chess", "1GB"),
-        # Under twice the estimate: found out on the walk.
+        # Less than twice the estimate, so the build itself detects it.
         ("leduc_poker", memory.BASE_BYTES + 9456 * memory.BYTES_PER_HISTORY),
     ],
 )
 @pytest.mark.parametrize("algorithm", ["cfr+", "lp"])
-def test_solve_refuses(string, limit, algorithm):
+def test_solve_raises_above_the_memory_limit(string, limit, algorithm):
     with pytest.raises(ValueError, match="memory_limit"):
         spiel_cr.solve(
             string, algorithm, 1, options=spiel_cr.GameOptions(memory_limit=limit)
         )
 
 
-def test_solve_within_the_limit(monkeypatch):
+def test_solve_succeeds_within_the_memory_limit(monkeypatch):
     monkeypatch.setattr(memory, "held_bytes", lambda: memory.IMPORTED_BYTES)
     limit = memory.BASE_BYTES + 58 * memory.BYTES_PER_HISTORY
     result = solve_with("kuhn_poker", "cfr+", 1, memory_limit=limit)
     assert result.iterations == 1
 
 
-def test_peak_is_more_than_what_is_held():
+def test_peak_memory_exceeds_held_arrays():
     held = np.ones(10**7)
     assert memory.peak_bytes() > held.nbytes
 
@@ -376,5 +376,5 @@ def test_peak_is_more_than_what_is_held():
         (float("nan"), "more than 1,000,000,000 GB"),
     ],
 )
-def test_sizes_in_words(size, text):
+def test_sizes_are_described_in_words(size, text):
     assert memory.describe_bytes(size) == text

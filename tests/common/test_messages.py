@@ -1,4 +1,4 @@
-"""Text that users give stays on one line of a message, and can be encoded."""
+"""Messages: user text stays on one line, numbers are rounded, and silence."""
 
 import logging
 import math
@@ -24,7 +24,7 @@ from tests.support import commands
         (pyspiel.load_game("markov_soccer", {"grid": "A.\n.B"}), r"A.\n.B"),
     ],
 )
-def test_one_line(text, shown):
+def test_text_is_escaped_to_one_line(text, shown):
     found = one_line(text)
     assert shown in found and found.isprintable()
     found.encode()
@@ -48,15 +48,15 @@ GRID = "markov_soccer(grid=.....\n..OB.\n.AO..\n.....)"
         ("evaluate", "--game", "kuhn_poker", "--bot", "\ud800"),
     ],
 )
-def test_commands_refuse_in_one_line(capsys, caplog, words):
-    """Whatever the words have in them, and without a traceback."""
-    with caplog.at_level(logging.ERROR):  # OpenSpiel's notice has a test of its own
+def test_command_errors_are_one_line(capsys, caplog, words):
+    """Arguments with control characters cause no traceback."""
+    with caplog.at_level(logging.ERROR):  # another test covers OpenSpiel's notice
         line = commands.refused(capsys, *words)
     assert line.isprintable() and "error: " in line
     line.encode()
 
 
-def test_files_of_text_hold_lone_surrogates_as_escapes(tmp_path):
+def test_text_files_escape_lone_surrogates(tmp_path):
     atomic.write_text(tmp_path / "page.html", "a\ud800ü\n")
     assert (tmp_path / "page.html").read_text("utf-8") == "a\\ud800ü\n"
 
@@ -66,7 +66,7 @@ def test_files_of_text_hold_lone_surrogates_as_escapes(tmp_path):
     [
         (2.8e-16, ".6g", "0"),
         (-1e-13, "+.3f", "+0.000"),
-        # Zeros have no sign, whatever is behind the last digit.
+        # Values that round to zero have no negative sign.
         (-0.0004, "+.3f", "+0.000"),
         (-0.0, ".4g", "0"),
         (-0.0006, "+.3f", "-0.001"),
@@ -79,12 +79,12 @@ def test_rounding_errors_are_shown_as_zero(value, spec, shown):
     assert messages.number_text(value, spec) == shown
 
 
-def test_the_size_of_rounding_errors_is_an_argument():
+def test_threshold_of_rounding_errors_is_an_argument():
     assert messages.number_text(1e-9, ".4g", 1e-8) == "0"
     assert messages.number_text(1e-9, ".4g", 1e-10) == "1e-09"
 
 
-def test_nothing_is_shown_during_silence(capsys):
+def test_silent_suppresses_announcements(capsys):
     with messages.listening():
         with messages.silent():
             messages.announce("no")

@@ -1,4 +1,4 @@
-"""Networks: masks, fits, arrays and back."""
+"""Networks: masked losses, fits, and conversion to arrays."""
 
 import jax
 import numpy as np
@@ -11,7 +11,7 @@ WIDTHS = 4, 16, 16, 3
 
 
 def data(rows: int = 24) -> tuple[np.ndarray, Targets]:
-    """Features, and targets with nonsense where an action is not legal."""
+    """Return features, and targets with arbitrary values at illegal actions."""
     random = np.random.default_rng(0)
     features = random.normal(size=(rows, 4)).astype(np.float32)
     legal = random.random((rows, 3)) < 0.7
@@ -25,7 +25,7 @@ def data(rows: int = 24) -> tuple[np.ndarray, Targets]:
     "kind", ["squared", pytest.param("cross", marks=pytest.mark.slow)]
 )
 def test_illegal_targets_do_not_change_the_loss(kind):
-    """Nor does its slope at the network's outputs there."""
+    """The gradient of the loss is zero at illegal actions, too."""
     _, targets = data()
     found = np.random.default_rng(1).normal(size=targets.target.shape)
     arrays = (targets.legal, targets.target, targets.weight)
@@ -51,8 +51,8 @@ def test_illegal_targets_do_not_change_the_loss(kind):
         pytest.param(8, False, id="drawn-features", marks=pytest.mark.slow),
     ],
 )
-def test_fits_find_the_targets(batch, tabled):
-    """By rows of a table or by features; the same arguments give the same bits."""
+def test_fits_converge_to_the_targets_reproducibly(batch, tabled):
+    """Fit rows of a table or features; repeated fits are bitwise identical."""
     features, targets = data()
     start = networks.make(WIDTHS, 2)
     table = jax.numpy.asarray(features) if tabled else None
@@ -73,7 +73,7 @@ def test_fits_find_the_targets(batch, tabled):
 
 
 @pytest.mark.slow
-def test_arrays_and_back():
+def test_parameters_are_restored_from_arrays():
     features, _ = data()
     parameters = networks.make(WIDTHS, 7)
     arrays = networks.leaves(parameters)

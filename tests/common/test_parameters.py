@@ -10,14 +10,14 @@ from hypothesis import strategies as st
 
 from spiel_cr.common.parameters import Parameters, parse, read_settings, table_of
 
-# Drawn from few letters: regular expressions take hypothesis seconds.
+# Few letters are used, because regular expressions are slow in hypothesis.
 NAMES = st.builds(str.__add__, st.sampled_from("az"), st.text("b0_+.-", max_size=8))
 PLAIN = st.builds(
     str.__add__, st.sampled_from("aZ9_+./-"), st.text("bY0_+./ =-", max_size=9)
 )
 
 
-def spell(name: str, given: dict[str, str]) -> str:
+def format_parameters(name: str, given: dict[str, str]) -> str:
     inside = ",".join(f"{key}={value}" for key, value in given.items())
     return f"{name}({inside})"
 
@@ -25,15 +25,17 @@ def spell(name: str, given: dict[str, str]) -> str:
 # Values are plain text or such strings again.
 VALUES = st.recursive(
     PLAIN.map(str.strip),
-    lambda inner: st.builds(spell, NAMES, st.dictionaries(NAMES, inner, max_size=3)),
+    lambda inner: st.builds(
+        format_parameters, NAMES, st.dictionaries(NAMES, inner, max_size=3)
+    ),
     max_leaves=6,
 )
 
 
 @settings(max_examples=25, deadline=None)
 @given(NAMES, st.dictionaries(NAMES, VALUES, max_size=4))
-def test_what_is_spelled_is_read(name, given):
-    text = spell(name, given)
+def test_formatted_parameters_are_parsed(name, given):
+    text = format_parameters(name, given)
     assert parse(text, "bot") == Parameters("bot", text, name, given)
     for key in given:
         left = parse(parse(text, "bot").without(key), "bot")
@@ -54,7 +56,7 @@ def test_what_is_spelled_is_read(name, given):
         ("f(file=/tmp/a.npz)", "f", {"file": "/tmp/a.npz"}),
     ],
 )
-def test_forms(text, name, given):
+def test_parses_valid_strings(text, name, given):
     read = parse(text, "bot")
     assert (read.name, read.values, read.text) == (name, given, text)
 
@@ -81,7 +83,7 @@ def test_forms(text, name, given):
         (3, "it is a int, not a string"),
     ],
 )
-def test_what_is_no_such_string(text, why):
+def test_rejects_malformed_strings(text, why):
     message = f"bot={text!r} cannot be read: {why}; write name or name(parameter=value"
     with pytest.raises(ValueError, match=re.escape(message)):
         parse(text, "bot")
@@ -104,14 +106,14 @@ class Settings:
 TABLE = table_of(Settings)
 
 
-def test_the_table_of_a_dataclass():
+def test_table_contains_the_fields_of_a_dataclass():
     names = [field.name for field in dataclasses.fields(Settings)]
     assert list(TABLE) == names
     assert TABLE["whole"] is int and TABLE["limit"] == int | None
 
 
 @given(st.integers(), st.floats(allow_nan=False), st.booleans())
-def test_numbers_come_back(whole, number, flag):
+def test_numbers_are_converted_exactly(whole, number, flag):
     text = f"f(whole={whole},limit={whole},number={number!r},flag={flag})"
     found = parse(text, "bot").convert(TABLE)
     assert found == {"whole": whole, "limit": whole, "number": number, "flag": flag}
@@ -129,7 +131,7 @@ def test_numbers_come_back(whole, number, flag):
         ("", {}),
     ],
 )
-def test_values_of_the_types_of_a_table(given, values):
+def test_values_are_converted_to_the_types_of_the_table(given, values):
     found = parse(f"f({given})", "bot").convert(TABLE)
     assert found == values
     assert list(map(type, found.values())) == list(map(type, values.values()))
@@ -150,26 +152,25 @@ def test_values_of_the_types_of_a_table(given, values):
         ("nonsense=1", "unknown parameter 'nonsense'; f accepts whole, number, flag"),
     ],
 )
-def test_values_of_other_types_are_refused(given, must_be):
+def test_rejects_values_of_other_types(given, must_be):
     with pytest.raises(ValueError, match=re.escape(must_be)) as caught:
         parse(f"f({given})", "leaf").convert(TABLE)
     assert str(caught.value).startswith(f"leaf='f({given})': ")
 
 
-def test_a_thing_without_parameters():
+def test_rejects_parameters_of_names_without_parameters():
     with pytest.raises(
         ValueError, match="unknown parameter 'a'; uniform accepts none; leave it"
     ):
         parse("uniform(a=1)", "bot").convert({})
 
 
-def test_a_value_that_cannot_be_printed_is_escaped():
-    """A message is one line."""
+def test_error_escapes_unprintable_values():
     with pytest.raises(ValueError, match=r": number=a\\nb must be a number"):
         parse("f(number=a\nb)", "leaf").convert(TABLE)
 
 
-def test_a_preset_has_memory_by_its_name():
+def test_presets_are_found_by_name():
     presets = {"small": 1, "large": 2}
     assert parse("large(a=1)", "size").preset(presets, "size") == 2
     words = r"size='huge\(a=1\)': there is no size 'huge'; choose one of small, large$"
@@ -179,7 +180,7 @@ def test_a_preset_has_memory_by_its_name():
 
 @dataclasses.dataclass(frozen=True)
 class Named:
-    """Settings with a name, others in them, and what only a preset says."""
+    """Settings with a name, nested settings, and a field that only presets set."""
 
     name: str = dataclasses.field(compare=False)
     inner: Settings = Settings()
@@ -187,7 +188,7 @@ class Named:
     kind: str = dataclasses.field(default="a", metadata={"fixed": True})
 
 
-def test_settings_of_a_preset():
+def test_presets_accept_changed_settings():
     presets = {"one": Named("one", Settings(number=2.0), kind="b"), "none": "none"}
     found = read_settings(" one(size=5,flag=true)", presets)
     assert found == Named("any", Settings(number=2.0, flag=True), 5, "b")

@@ -1,4 +1,4 @@
-"""Vectorised rules of bundled games play OpenSpiel's own games, node for node."""
+"""Batched rules of OpenSpiel's games, compared with OpenSpiel node by node."""
 
 import hypothesis
 import numpy as np
@@ -24,15 +24,15 @@ DICE = (
     "liars_dice(numdice=1,dice_sides=3)",
     "liars_dice(numdice=2,dice_sides=2)",
     "liars_dice(numdice=1,dice_sides=4,bidding_rule=reset-quantity)",
-    # More actions than a number has bits.
+    # More actions than an integer has bits.
     "liars_dice(numdice=6,dice_sides=6)",
 )
 SHIPS = "battleship(board_height={},board_width={},ship_sizes={},ship_values={},{})"
 BATTLESHIPS = (
     SHIPS.format(2, 2, "[1;2]", "[1;2]", "num_shots=2"),
-    # A cell is shot at once only.
+    # Each cell may be shot at only once.
     SHIPS.format(3, 4, "[2;3]", "[1;2.5]", "num_shots=4,allow_repeated_shots=false"),
-    # Shots enough to sink everything, and to shoot at what is sunk.
+    # Enough shots to sink all ships and to shoot at sunk ships.
     SHIPS.format(5, 6, "[3;1;2]", "[1;2;1]", "num_shots=20"),
     SHIPS.format(10, 10, "[2;3;3;4;5]", "[1;1;1;1;1]", "num_shots=5"),
 )
@@ -47,9 +47,9 @@ HOLDEM = POKER.format(
 )
 POKERS = (
     POKER.format(2, "1 1", "1 1", 2, 3, 1, "0 1", "1 2", "2 2", ""),
-    # Unequal blinds, and straights of two players who hold two cards each.
+    # Unequal blinds, and straights with two private cards each.
     POKER.format(2, "2 1", "2 1", 2, 4, 2, "0 1", "1 1", "1 1", ""),
-    # Somebody is all in before the last card.
+    # A player is all-in before the last card.
     POKER.format(3, "2 1", "2 1 1", 3, 4, 1, "0 1 1", "2 4 4", "1 1 1", ",stack=6 5"),
 )
 WIN_LOSS, DIFFERENCE = "returns_type=win_loss", "returns_type=point_difference"
@@ -61,7 +61,7 @@ CARDS = (
     GOOFSPIEL.format(4, -1, "descending", DIFFERENCE),
     GOOFSPIEL.format(13, -1, "random", DIFFERENCE),
 )
-# Every combination of parameters, and sizes at which a rule can first go wrong.
+# All combinations of parameters, and sizes that exercise special cases.
 MORE = (
     *(
         GOOFSPIEL.format(cards, turns, order, returns)
@@ -95,7 +95,7 @@ _OFTEN = (
     ("game", "seed", "rollouts", "most"),
     [*((game, 0, 40, 5_000) for game in USUAL), *_OFTEN],
 )
-def test_plays_the_same_game(game, seed, rollouts, most):
+def test_batched_rules_equal_openspiel(game, seed, rollouts, most):
     random = np.random.default_rng(seed)
     batched_check.check(game, random, rollouts=rollouts, max_histories=most)
 
@@ -110,7 +110,7 @@ LONG_POKER = (
     "game",
     [
         "goofspiel(num_cards=3)",
-        # OpenSpiel's own states go on for ever.
+        # OpenSpiel's states never end.
         GOOFSPIEL.format(4, 3, "ascending", WIN_LOSS),
         GOOFSPIEL.format(16, -1, "ascending", WIN_LOSS),
         "dark_hex(board_size=8)",
@@ -123,18 +123,18 @@ LONG_POKER = (
         "universal_poker",
         POKERS[0].replace("=limit", "=nolimit"),
         HOLDEM.replace("3 1 1,", "3 1 2,"),
-        # 255 raises have no place in OpenSpiel's tensor.
+        # OpenSpiel's tensor is too small for 255 raises.
         LONG_POKER,
         HOLDEM.replace("fcpa", "fcpa,potSize=20,boardCards=2c3c4c"),
     ],
 )
-def test_what_is_not_vectorised(game):
+def test_unsupported_games_have_no_batched_rules(game):
     assert batched_rules.of_game(spiel_cr.load_game(game)) is None
 
 
 @hypothesis.settings(deadline=None, derandomize=True, database=None, max_examples=50)
 @hypothesis.given(strategies.data())
-def test_sequences_come_back(data):
+def test_packed_sequences_are_unpacked_unchanged(data):
     most = data.draw(strategies.integers(1, 200))
     sequence = data.draw(
         strategies.lists(strategies.integers(0, most), min_size=1, max_size=80)

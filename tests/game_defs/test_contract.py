@@ -1,4 +1,4 @@
-"""The contract of every game in `game_defs`, on full trees and on random games."""
+"""The contract of every game in `game_defs`, on full trees and random playouts."""
 
 import pytest
 
@@ -19,7 +19,7 @@ FULL = (
     *test_ii_goofspiel.SETTINGS,
     *(test_leduc_poker.game_string(*given) for given in test_leduc_poker.SETTINGS),
     *test_princess_and_monster.SETTINGS,
-    # Its states are those of Leduc poker, which is smaller.
+    # It shares its state class with Leduc poker, which is smaller.
     *(pytest.param(s, marks=slow) for s in test_rhode_island_holdem.SETTINGS),
     *test_rock_paper_scissors.SETTINGS,
     *test_scotland_yard.SETTINGS,
@@ -41,18 +41,18 @@ CHECKS = pytest.mark.parametrize(
 
 @CHECKS
 @pytest.mark.parametrize("game_string", FULL)
-def test_full_trees(game_string, check):
+def test_full_tree_satisfies_the_contract(game_string, check):
     check(game_contract.full_tree(game_string))
 
 
 @CHECKS
 @pytest.mark.parametrize("game_string", SAMPLED)
-def test_random_games(game_string, check):
+def test_random_playouts_satisfy_the_contract(game_string, check):
     check(game_contract.sampled_tree(game_string, num_games=8))
 
 
 @pytest.mark.parametrize("game_string", SIMULATED)
-def test_simulations_of_openspiel(game_string):
+def test_openspiel_simulations_succeed(game_string):
     game_contract.check_simulations(game_string, num_sims=3)
 
 
@@ -70,5 +70,5 @@ def test_simulations_of_openspiel(game_string):
         "python_scotland_yard",
     ],
 )
-def test_playthrough(game_string):
+def test_playthrough_is_consistent(game_string):
     game_contract.check_playthrough(game_string)

@@ -1,4 +1,4 @@
-"""Buckets of hands, by brute force on small decks."""
+"""Buckets of hands, compared with brute force on small decks."""
 
 import itertools
 
@@ -10,17 +10,17 @@ from game_defs.bundled.holdem.buckets import Buckets
 from game_defs.bundled.holdem.cards import HoldemDeck
 from game_defs.bundled.holdem.rules import HoldemRules
 
-# Ranks, suits, private cards, and cards that each round puts on the board.
+# Ranks, suits, private cards, and public cards of each round.
 SMALL = ((4, 2, 1, (0, 1)), (4, 3, 2, (0, 1, 1)), (5, 2, 2, (1, 2)), (3, 4, 1, (0, 2)))
 
 
-def made(ranks, suits, hole, deals, counts=None, arrays=None):
+def make_buckets(ranks, suits, hole, deals, counts=None, arrays=None):
     rules = HoldemRules(HoldemDeck(ranks, suits), hole, (), deals, None)
     return Buckets(rules, counts or (1 << 16,) * len(deals), arrays)
 
 
-def numbers(ranks, suits, hole, deals):
-    """{(round, hand, board): mean over last boards of squared strength}, by listing."""
+def mean_squared_strengths(ranks, suits, hole, deals):
+    """Return {(round, hand, board): mean squared strength over the last boards}."""
     bits = strengths.card_bits(suits)[: ranks * suits].tolist()
     hands = [sum(hand) for hand in itertools.combinations(bits, hole)]
     sizes = np.cumsum(deals)
@@ -48,11 +48,14 @@ def numbers(ranks, suits, hole, deals):
 
 
 @pytest.mark.parametrize("game", SMALL)
-def test_hands_with_more_are_in_higher_buckets_and_equal_ones_in_the_same(game):
-    """With as many buckets as numbers; numbers are rounded to 2^-20."""
-    expected = numbers(*game)
+def test_buckets_are_ordered_by_mean_squared_strength(game):
+    """Equal strengths share a bucket; strengths are rounded to 2^-20."""
+    expected = mean_squared_strengths(*game)
     at, hand, board = (np.array(part) for part in zip(*expected, strict=True))
-    number, found = np.array(list(expected.values())), made(*game)(hand, board, at)
+    number, found = (
+        np.array(list(expected.values())),
+        make_buckets(*game)(hand, board, at),
+    )
     for each in np.unique(at):
         here = at == each
         order = np.argsort(number[here])
@@ -60,20 +63,20 @@ def test_hands_with_more_are_in_higher_buckets_and_equal_ones_in_the_same(game):
         apart = np.diff(value) > 4 / (1 << 20)
         assert (np.diff(bucket)[apart] > 0).all()
         assert (np.diff(bucket)[np.diff(value) < 1e-12] == 0).all()
-        # No number is left out.
+        # Bucket indices are consecutive.
         assert set(bucket) == set(range(bucket.max() + 1))
 
 
 @pytest.mark.parametrize("count", [2, 5])
 def test_buckets_are_percentiles(count):
     game = SMALL[1]
-    expected = numbers(*game)
+    expected = mean_squared_strengths(*game)
     at, hand, board = (np.array(part) for part in zip(*expected, strict=True))
-    bucket = made(*game, counts=(count,) * 3)(hand, board, at)
+    bucket = make_buckets(*game, counts=(count,) * 3)(hand, board, at)
     for each in range(3):
         here = at == each
         number = np.array(list(expected.values()))[here]
-        # The middle of the hands that have the same number.
+        # The middle rank of the hands with equal strength.
         below = (number[:, None] > number + 1e-6).sum(axis=1)
         middle = below + (abs(number[:, None] - number) < 1e-6).sum(axis=1) / 2
         if len(np.unique(number.round(6))) > count:
@@ -82,34 +85,36 @@ def test_buckets_are_percentiles(count):
         assert bucket[here].max() < count
 
 
-def test_arrays_make_the_same_buckets():
-    """Last boards are compared again when they are asked for."""
+def test_buckets_are_restored_from_arrays():
+    """Strengths on the last boards are recomputed on demand."""
     game, counts = SMALL[1], (4, 7, 300)
-    first = made(*game, counts)
-    again = made(*game, counts, first.arrays())
-    at, hand, board = (np.array(part) for part in zip(*numbers(*game), strict=True))
+    first = make_buckets(*game, counts)
+    again = make_buckets(*game, counts, first.arrays())
+    at, hand, board = (
+        np.array(part) for part in zip(*mean_squared_strengths(*game), strict=True)
+    )
     np.testing.assert_array_equal(again(hand, board, at), first(hand, board, at))
     assert {array.dtype for array in first.arrays().values()} == {
         np.dtype(np.uint8),
         np.dtype(np.uint16),
     }
     with pytest.raises(ValueError, match="last_buckets must be uint8"):
-        made(*game, (4, 7, 200), first.arrays())
+        make_buckets(*game, (4, 7, 200), first.arrays())
     with pytest.raises(ValueError, match="buckets0 must be"):
-        made(*game, counts, {})
+        make_buckets(*game, counts, {})
 
 
-def test_what_is_compared_together_does_not_matter(monkeypatch):
-    first = made(*SMALL[1])
+def test_buckets_do_not_depend_on_the_chunk_size(monkeypatch):
+    first = make_buckets(*SMALL[1])
     monkeypatch.setattr(buckets, "_TOGETHER", 3)
-    again = made(*SMALL[1])
+    again = make_buckets(*SMALL[1])
     for name, array in first.arrays().items():
         np.testing.assert_array_equal(again.arrays()[name], array)
 
 
-def test_boards_and_who_wins_on_them():
+def test_sampled_boards_and_showdowns():
     ranks, suits, hole, deals = SMALL[1]
-    found, random = made(ranks, suits, hole, deals), np.random.default_rng(0)
+    found, random = make_buckets(ranks, suits, hole, deals), np.random.default_rng(0)
     bits = strengths.card_bits(suits)[: ranks * suits]
     drawn = np.array([found.draw_board(random) for _ in range(3000)])
     counts = np.unique(drawn, axis=0, return_counts=True)[1]

@@ -1,4 +1,4 @@
-"""Hands of up to seven cards are ranked as OpenSpiel ranks them."""
+"""Strengths of hands of up to seven cards, compared with OpenSpiel."""
 
 import itertools
 from collections import Counter
@@ -13,8 +13,8 @@ from game_defs.bundled.holdem.strengths import strengths, suit_masks
 HOLDEM = "numSuits=4,numRanks=13,numHoleCards=2,numBoardCards=0 5"
 
 
-def winners(deck: str, deals: int, rng: np.random.Generator) -> None:
-    """At random deals the sign of strengths is that of OpenSpiel's returns."""
+def check_strengths(deck: str, deals: int, rng: np.random.Generator) -> None:
+    """Compare the order of strengths with OpenSpiel's returns of random deals."""
     game = pyspiel.load_game(
         "universal_poker(betting=limit,numPlayers=2,numRounds=2,blind=1 1,"
         f"firstPlayer=1 1,raiseSize=1 1,maxRaises=1 1,{deck})"
@@ -28,7 +28,7 @@ def winners(deck: str, deals: int, rng: np.random.Generator) -> None:
     for deal, row in enumerate(cards.tolist()):
         state = game.new_initial_state()
         while not state.is_terminal():
-            # Everybody checks.
+            # Both players check.
             state.apply_action(row.pop(0) if state.is_chance_node() else 1)
         won[deal] = state.returns()[0]
     first, second = (
@@ -39,13 +39,13 @@ def winners(deck: str, deals: int, rng: np.random.Generator) -> None:
     assert {-1, 1} <= set(np.sign(won))
 
 
-def test_a_thousand_deals():
-    winners(HOLDEM, 1_000, np.random.default_rng(0))
+def test_strengths_agree_with_openspiel():
+    check_strengths(HOLDEM, 1_000, np.random.default_rng(0))
 
 
 @pytest.mark.slow
-def test_a_hundred_thousand_deals():
-    winners(HOLDEM, 100_000, np.random.default_rng(1))
+def test_strengths_agree_with_openspiel_on_many_deals():
+    check_strengths(HOLDEM, 100_000, np.random.default_rng(1))
 
 
 @pytest.mark.parametrize(
@@ -60,16 +60,16 @@ def test_a_hundred_thousand_deals():
         "numSuits=4,numRanks=4,numHoleCards=2,numBoardCards=0 5",
     ],
 )
-def test_other_decks(deck):
-    winners(deck, 300, np.random.default_rng(2))
+def test_strengths_agree_with_openspiel_on_other_decks(deck):
+    check_strengths(deck, 300, np.random.default_rng(2))
 
 
 def strength(text: str) -> int:
     return int(strengths(suit_masks(np.array(HoldemDeck(13, 4).cards(text)), 4)))
 
 
-def test_order_of_hands():
-    """One of each kind, from the weakest, with kickers and the ace's two places."""
+def test_hands_of_all_categories_are_ordered():
+    """Each category occurs, weakest first, with kickers and low and high aces."""
     hands = (
         "2c3d4h5s7c8d9h",
         "2c3d4h5s7c8dTh",
@@ -88,7 +88,7 @@ def test_order_of_hands():
         "TcJdQhKsAc2d3h",
         "2c3c4c5c7cAdKh",
         "2c3c4c5c8cAdKh",
-        # A flush of seven: the best five.
+        # The best five cards of a flush of seven count.
         "2c3c4c6c8c9cJc",
         "2c2d2h3s3c8d9h",
         # Two triples.
@@ -103,8 +103,8 @@ def test_order_of_hands():
 
 
 @pytest.mark.slow
-def test_all_hands_of_five():
-    """The published counts: 7 462 different hands in nine categories."""
+def test_counts_of_five_card_hands_equal_published_ones():
+    """There are 7,462 different hands in nine categories."""
     cards = np.array(list(itertools.combinations(range(52), 5)))
     found = strengths(suit_masks(cards, 4))
     assert len(np.unique(found)) == 7_462

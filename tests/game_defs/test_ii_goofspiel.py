@@ -1,4 +1,4 @@
-"""II-Goofspiel: the contract of games, its rules, sizes and its bundled twin."""
+"""II-Goofspiel: rules, sizes and equality with OpenSpiel's goofspiel."""
 
 from collections.abc import Hashable
 
@@ -19,7 +19,7 @@ LARGE_SETTINGS = (
     "python_ii_goofspiel",
     "python_ii_goofspiel(num_cards=13,returns_type=point_difference)",
 )
-# Worked out by other programs, written down before this one.
+# Independent programs computed these numbers.
 SIZES = {
     4: Sizes(chance=0, decision=1653, terminal=576, infosets0=369, infosets1=369),
     6: Sizes(0, 1487923, 518400, infosets0=83001, infosets1=83001),
@@ -27,8 +27,8 @@ SIZES = {
 HISTORIES = {4: 2229, 6: 2006323}
 
 
-def twin(num_cards: int, points_order: str = "ascending") -> pyspiel.Game:
-    """OpenSpiel's own game, which plays the last card of each player by itself."""
+def openspiel_game(num_cards: int, points_order: str = "ascending") -> pyspiel.Game:
+    """Return OpenSpiel's game, which plays each player's last card automatically."""
     return pyspiel.load_game(
         "turn_based_simultaneous_game(game=goofspiel(imp_info=true,players=2,"
         f"num_cards={num_cards},points_order={points_order},returns_type=win_loss))"
@@ -48,7 +48,7 @@ def test_sizes(num_cards):
 
 
 def slow_rounds(history: list[int]) -> list[str]:
-    """Who won each complete round."""
+    """Return the winner of each complete round."""
     rounds = []
     while len(history) >= 2:
         first, second, *history = history
@@ -59,7 +59,7 @@ def slow_rounds(history: list[int]) -> list[str]:
 
 
 def slow_points(history: list[int], num_cards: int, points_order: str) -> list[int]:
-    """Both players' points, taking the point cards off a pile."""
+    """Return both players' points, with the point cards on a pile."""
     pile = sorted(range(1, num_cards + 1), reverse=points_order == "ascending")
     totals = {"first": 0, "second": 0, "tie": 0}
     for winner in slow_rounds(history):
@@ -68,7 +68,7 @@ def slow_points(history: list[int], num_cards: int, points_order: str) -> list[i
 
 
 @pytest.mark.parametrize("game_string", SETTINGS)
-def test_returns(game_string):
+def test_returns_equal_the_reference(game_string):
     tree = game_contract.full_tree(game_string)
     parameters = tree.game.get_parameters()
     for node in tree.nodes:
@@ -87,8 +87,8 @@ def test_returns(game_string):
             assert state.returns() == ([1, -1] if first > second else [-1, 1])
 
 
-def test_returns_of_games_worked_out_by_hand():
-    # Bids 2-1, 3-2, 1-3 (indices less one): player 0 wins the first two point cards.
+def test_returns_of_hand_computed_games():
+    # The bids are 2-1, 3-2 and 1-3, so player 0 wins the first two point cards.
     def returns(parameters):
         state = pyspiel.load_game(
             f"python_ii_goofspiel(num_cards=3,{parameters})"
@@ -104,7 +104,7 @@ def test_returns_of_games_worked_out_by_hand():
 
 
 @pytest.mark.parametrize("game_string", SETTINGS)
-def test_players_know_their_bids_and_who_won(game_string):
+def test_players_observe_their_bids_and_the_winners(game_string):
     def bids_and_winners(history: list[int], player: int) -> Hashable:
         return tuple(history[player::2]), tuple(slow_rounds(history)), len(history)
 
@@ -115,7 +115,7 @@ def test_players_know_their_bids_and_who_won(game_string):
     game_contract.check_knowledge(tree, bids_and_winners, winners)
 
 
-def test_legal_actions_are_the_cards_left():
+def test_legal_actions_are_the_remaining_cards():
     for node in game_contract.full_tree(SETTINGS[2]).nodes:
         state = node.state
         if not state.is_terminal():
@@ -124,14 +124,16 @@ def test_legal_actions_are_the_cards_left():
 
 
 @pytest.mark.parametrize("points_order", ["ascending", "descending"])
-def test_every_history_has_its_twin(points_order):
-    """Until the last round: same actions, same infosets; then the same returns."""
+def test_histories_equal_those_of_openspiel(points_order):
+    """Actions and infosets agree up to the last round, and returns agree."""
     ours = pyspiel.load_game(
         f"python_ii_goofspiel(num_cards=4,points_order={points_order})"
     )
     key_of: dict[str, str] = {}
     num_compared = 0
-    stack = [(ours.new_initial_state(), twin(4, points_order).new_initial_state())]
+    stack = [
+        (ours.new_initial_state(), openspiel_game(4, points_order).new_initial_state())
+    ]
     while stack:
         state, other = stack.pop()
         num_compared += 1

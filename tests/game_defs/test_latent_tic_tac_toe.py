@@ -1,4 +1,4 @@
-"""Tests of latent tic-tac-toe, both variants, by references that share no code."""
+"""Both variants of latent tic-tac-toe, compared with independent references."""
 
 import functools
 import itertools
@@ -17,14 +17,14 @@ GAMES = (DISCARD, KEEP)
 
 
 class Reference:
-    """The rules told a second time: a map of the board for each player, no bits.
+    """An independent implementation of the rules, with a map of marks per player.
 
     Attributes:
-      keep: the variant.
-      moves: all cells marked so far.
-      real: by cell, whose mark stands; not used by "keep".
-      maps: for each player, by cell, whose mark it knows there.
-      counts: for each player, its own marks and the opponent's on its map, "keep" only.
+      keep: Whether the variant is "keep".
+      moves: All cells marked so far.
+      real: The player whose mark is on each cell; not used by "keep".
+      maps: For each player, the owners of the marks that the player knows, by cell.
+      counts: For each player, the number of marks on its map, "keep" only.
     """
 
     def __init__(self, keep):
@@ -75,8 +75,8 @@ class Reference:
         return float(self.has_line(0)) - float(self.has_line(1))
 
 
-def known_to(history, player):
-    """All moves, but of the opponent's last one only that it was made."""
+def observed_by(history, player):
+    """Return all moves, with the opponent's last move hidden."""
     if history and (len(history) - 1) % 2 != player:
         return (*history[:-1], "hidden")
     return tuple(history)
@@ -91,19 +91,19 @@ def play(game_string, moves):
 
 
 def random_cell(rng, legal, last):
-    """A legal cell; in one of three moves the one that causes a conflict, if any."""
+    """Return a random legal cell, with probability 1/3 one that causes a conflict."""
     if last in legal and rng.random() < 1 / 3:
         return last
     return int(rng.choice(legal))
 
 
 @pytest.mark.parametrize("game_string", GAMES)
-def test_openspiel_checks(game_string):
+def test_openspiel_api(game_string):
     game_contract.check_api(game_string)
 
 
 @pytest.mark.parametrize("game_string", GAMES)
-def test_knowledge(game_string):
+def test_players_observe_all_but_the_last_opponent_move(game_string):
     game = pyspiel.load_game(game_string)
     nodes = [game_contract.Node(game.new_initial_state(), -1, -1)]
     for index, node in enumerate(nodes):  # all histories of up to three moves
@@ -113,7 +113,7 @@ def test_knowledge(game_string):
     tree = game_contract.Tree(game, nodes, complete=False)
     for sample in (tree, game_contract.sampled_tree(game_string)):
         game_contract.check_knowledge(
-            sample, known_to, lambda history, _: (tuple(history[:-1]), len(history))
+            sample, observed_by, lambda history, _: (tuple(history[:-1]), len(history))
         )
 
 
@@ -138,8 +138,8 @@ def test_random_games_follow_the_reference(keep):
     assert conflicts > 1000
 
 
-def test_moves_of_openspiel():
-    """Same moves, marks and infosets as `latent_ttt` until it ends at x's line."""
+def test_moves_and_infosets_equal_those_of_latent_ttt():
+    """They agree until `latent_ttt` ends at a line of player 0."""
     rng = np.random.default_rng(2)
     theirs = pyspiel.load_game("latent_ttt")
     infosets = ({}, {})
@@ -175,7 +175,7 @@ def test_moves_of_openspiel():
 @pytest.mark.parametrize(
     ("game_string", "moves", "value"),
     [
-        # Player 1 may reply to a line; with one of its own it is a draw.
+        # Player 1 may reply to a line; completing its own line makes a draw.
         (DISCARD, [0, 3, 1, 4, 2, 8], 1),
         (KEEP, [0, 3, 1, 4, 2, 8], 1),
         (DISCARD, [0, 3, 1, 4, 2, 5], 0),
@@ -195,13 +195,13 @@ def test_moves_of_openspiel():
         (DISCARD, [0, 1, 4, 2, 5, 3, 7, 6, 8], 1),
     ],
 )
-def test_endings(game_string, moves, value):
+def test_returns_of_hand_computed_games(game_string, moves, value):
     state = play(game_string, moves)
     assert state.is_terminal()
     assert state.returns() == [value, -value]
 
 
-def test_lost_mark():
+def test_strings_after_a_discarded_mark():
     state = play(DISCARD, [0, 3, 1, 4, 5, 5])
     assert not state.is_terminal()
     assert str(state) == "xx.\nooX\n...\nx0o3x1o4x5o5"
@@ -212,14 +212,14 @@ def test_lost_mark():
     assert state.observation_string(1) == "p1: last o5 turn 6 board xx.oox..."
 
 
-def test_hidden_mark_looks_empty():
+def test_cell_of_a_hidden_mark_is_a_legal_action():
     state = play(DISCARD, [4, 0])
     assert state.legal_actions() == [0, 1, 2, 3, 5, 6, 7, 8]
     assert state.observation_string(0) == "p0: last x4 turn 2 board ....x...."
 
 
 class LevelSizes(NamedTuple):
-    """What counting level by level gives."""
+    """Sizes of the game, counted level by level."""
 
     histories: int
     terminals: int
@@ -228,11 +228,11 @@ class LevelSizes(NamedTuple):
 
 
 def count_levels(keep, reply=True):
-    """Counts histories without walking through them: boards, and how often each comes.
+    """Count histories by board, without enumerating them.
 
-    Infosets are counted by what a player knows, all moves but the last one: one for
-    each history that can go on by two moves. `reply=False` ends the game as OpenSpiel's
-    does, as soon as player 0 has a line.
+    A player observes all moves but the last one, so there is one infoset for each
+    history that continues for two moves. `reply=False` ends the game as soon as player
+    0 has a line, as in OpenSpiel.
     """
 
     def is_over(boards):
@@ -255,14 +255,14 @@ def count_levels(keep, reply=True):
             return LevelSizes(histories, terminals, tuple(infosets), longest)
         boards, times = boards[~over], times[~over]
         legal = latent_board.legal_cells(boards)
-        goes_on = np.zeros(len(boards), bool)
+        continues = np.zeros(len(boards), bool)
         children = []
         for cell in range(9):
             can = (legal >> cell) & 1 == 1
             after = latent_board.play(boards[can], np.int64(1 << cell))
-            goes_on[can] |= ~is_over(after)
+            continues[can] |= ~is_over(after)
             children.append((after, times[can]))
-        infosets[(longest + 1) % 2] += int(times[goes_on].sum())
+        infosets[(longest + 1) % 2] += int(times[continues].sum())
         after, after_times = map(np.concatenate, zip(*children, strict=True))
         boards, index = np.unique(after, return_inverse=True)
         times = np.zeros(len(boards), np.int64)
@@ -276,33 +276,33 @@ def count_levels(keep, reply=True):
         (KEEP, LevelSizes(4_854_291, 3_584_128, (192_602, 149_594), 10)),
     ],
 )
-def test_sizes(game_string, expected):
+def test_sizes_from_level_counts(game_string, expected):
     sizes = count_levels(game_string == KEEP)
     assert sizes == expected
     assert pyspiel.load_game(game_string).max_game_length() == sizes.longest
 
 
-def test_size_of_openspiels_game():
+def test_number_of_histories_of_openspiels_game():
     assert count_levels(keep=False, reply=False).histories == 58_086_835
 
 
 @pytest.mark.slow
-def test_sizes_by_walking_through_all_states():
+def test_sizes_from_enumerated_states():
     sizes = game_contract.measure(KEEP)
     assert sizes == game_contract.Sizes(0, 1_270_163, 3_584_128, 192_602, 149_594)
 
 
 @pytest.mark.slow
 def test_nash_conv_of_uniform_play():
-    """Both best responses to uniform play by their own recursion, keep variant.
+    """Compute both best responses to uniform play in the keep variant by recursion.
 
-    After a move of the responding player the board is all it knows of use: it has seen
-    everything, and uniform play depends on the board only.
+    After a move of the responder, only the board matters, because the responder has
+    observed all moves and uniform play depends on the board only.
     """
 
     @functools.cache
     def value(board, player):
-        """The responder's value where the uniformly playing opponent is to move."""
+        """Return the responder's value if the uniform opponent is to move."""
         legal = [c for c in range(9) if latent_board.legal_cells(board) >> c & 1]
         total = 0.0
         unseen = []
@@ -320,7 +320,7 @@ def test_nash_conv_of_uniform_play():
         return latent_board.utility(board, True) * (1 - 2 * player)
 
     def respond(boards, player):
-        """The best sum of values, with one action at boards not told apart."""
+        """Return the best sum of values over boards that share an action."""
         best = -np.inf
         for cell in range(9):
             if not latent_board.legal_cells(boards[0]) >> cell & 1:

@@ -1,4 +1,4 @@
-"""Tests of Leduc poker with stacks, by references that share no code."""
+"""Leduc poker with stacks, compared with independent references."""
 
 import itertools
 
@@ -37,9 +37,9 @@ def game_string(stack0=7, stack1=7, max_raises=1, num_ranks=3):
 
 
 def reference(settings, history):
-    """Returns mover, legal actions of a player, and returns, by the rules retold.
+    """Return mover, legal actions of a player, and returns, independently.
 
-    Follows the chips left in front of each player, and those of this round by player.
+    The function tracks each player's remaining chips and the pot.
     """
     *stacks, max_raises, _ = settings
     left = [stacks[0] - 1, stacks[1] - 1]
@@ -84,21 +84,21 @@ def reference(settings, history):
     return None, None, [pot[1], -pot[0]] if best[0] > best[1] else [-pot[1], pot[0]]
 
 
-def known_to(history, player):
-    """The own card, the public card, and all deals and bets without their ranks."""
+def observed_by(history, player):
+    """Return the player's card, the number of private cards, and later actions."""
     cards, rest = list(history[:2]), list(history[2:])
     own = cards[player] if len(cards) > player else None
     return own, len(cards), tuple(rest)
 
 
 @pytest.mark.parametrize("settings", SETTINGS[:2], ids=str)
-def test_openspiel_checks(settings):
+def test_openspiel_api(settings):
     game = game_string(*settings)
     game_contract.check_api(game, game_contract.measure(game))
 
 
 @pytest.mark.parametrize("settings", SETTINGS, ids=str)
-def test_rules_and_returns(settings):
+def test_rules_and_returns_equal_the_reference(settings):
     tree = game_contract.full_tree(game_string(*settings))
     for node in tree.nodes:
         state = node.state
@@ -112,17 +112,17 @@ def test_rules_and_returns(settings):
 
 
 @pytest.mark.parametrize("string", [*(game_string(*s) for s in SETTINGS), HOLDEM])
-def test_knowledge(string):
-    """Also of Rhode Island Hold'em, where cards are dealt and shown alike."""
+def test_players_observe_their_card_and_public_actions(string):
+    """Rhode Island Hold'em deals and reveals cards in the same way."""
     tree = game_contract.full_tree(string)
     game_contract.check_knowledge(
-        tree, known_to, lambda history, _: (len(history[:2]), tuple(history[2:]))
+        tree, observed_by, lambda history, _: (len(history[:2]), tuple(history[2:]))
     )
 
 
 @pytest.mark.parametrize("num_ranks", [2, 3])
-def test_odds_are_those_of_the_real_deck(num_ranks):
-    """Counts the ordered deals of three of the cards, each with its own face."""
+def test_chance_probabilities_equal_those_of_a_physical_deck(num_ranks):
+    """Count the ordered deals of three cards from a deck of distinct cards."""
     deck = [(rank, suit) for rank in range(num_ranks) for suit in "sh"]
     triples = list(itertools.permutations(deck, 3))
     tree = game_contract.full_tree(game_string(num_ranks=num_ranks))
@@ -153,29 +153,29 @@ def test_odds_are_those_of_the_real_deck(num_ranks):
         # A fold without a raise costs the ante.
         ((7, 7, 1, 3), [2, 0, FOLD], -1),
         ((7, 7, 1, 3), [2, 0, CALL, FOLD], 1),
-        # The card that pairs the public one wins, else the higher one; or a draw.
+        # A pair with the public card wins, otherwise the higher card; equal cards draw.
         ((7, 7, 1, 3), [0, 2, CALL, CALL, 0, RAISE, CALL], 5),
         ((7, 7, 1, 3), [0, 2, RAISE, CALL, 1, RAISE, CALL], -7),
         ((7, 7, 1, 3), [1, 1, RAISE, CALL, 2, RAISE, CALL], 0),
         ((7, 7, 1, 3), [2, 1, RAISE, CALL, 1, RAISE, FOLD], 3),
-        # Player 1 has 1 left to call 2, so 1 goes back: 2 chips each.
+        # Player 1 has 1 chip left to call 2, so 1 chip is returned: both pay 2.
         ((13, 2, 1, 3), [2, 0, RAISE, CALL, 1, CALL, CALL], 2),
-        # After this, player 0 has all chips but 2 again and can raise in vain.
+        # Player 0 can raise, but player 1 has no chips to call with.
         ((13, 2, 1, 3), [2, 0, RAISE, CALL, 1, RAISE, CALL], 2),
         ((13, 2, 1, 3), [2, 0, RAISE, CALL, 1, FOLD], -2),
         # Player 0 calls a raise to 7 with the 1 left of its 4, or folds its 3.
         ((4, 13, 1, 3), [0, 2, RAISE, CALL, 1, CALL, RAISE, CALL], -4),
         ((4, 13, 1, 3), [0, 2, RAISE, CALL, 1, CALL, RAISE, FOLD], -3),
-        # Two raises to 5 against a stack of 4: 1 goes back to player 1.
+        # Two raises to 5 against a stack of 4: 1 chip returns to player 1.
         ((4, 13, 2, 3), [2, 0, RAISE, RAISE, CALL, 1, CALL, CALL], 4),
-        # No chips left after the first round: still a turn, to fold or call.
+        # A player without chips after the first round may still fold or call.
         ((7, 3, 1, 3), [2, 0, RAISE, CALL, 1, RAISE, FOLD], 3),
         ((7, 3, 1, 3), [0, 2, RAISE, CALL, 1, RAISE, CALL], -3),
         # Equal stacks, fully bet: 1 + 2 + 2 + 4 + 4.
         ((13, 13, 2, 3), [0, 1, RAISE, RAISE, CALL, 2, RAISE, RAISE, CALL], -13),
     ],
 )
-def test_worked_hands(settings, history, value):
+def test_returns_of_hand_computed_games(settings, history, value):
     state = play(game_string(*settings), history)
     assert state.is_terminal()
     assert state.returns() == [value, -value]
@@ -186,7 +186,7 @@ def test_worked_hands(settings, history, value):
     [
         ((3, 9, 1, 3), [0, 0], True),
         ((2, 9, 1, 3), [0, 0], False),
-        # To call 2 and raise by 2 takes 5 chips in all.
+        # Calling 2 and raising by 2 requires 5 chips in total.
         ((9, 5, 2, 3), [0, 0, RAISE], True),
         ((9, 4, 2, 3), [0, 0, RAISE], False),
         ((9, 9, 1, 3), [0, 0, RAISE], False),
@@ -209,13 +209,13 @@ def test_sizes():
     assert sizes.histories == 895
 
 
-def test_more_chips_than_can_be_bet_change_nothing():
+def test_chips_that_cannot_be_bet_do_not_change_sizes():
     assert game_contract.measure(game_string(13, 13, 2)) == game_contract.measure(
         game_string(1000, 14, 2)
     )
 
 
-def test_strings():
+def test_strings_of_states():
     state = play("python_leduc_poker", [2, 1, CALL, RAISE, CALL, 0, RAISE])
     assert str(state) == "cards 2 1 public 0 bets ddcrcdr chips 7 3"
     assert state.information_state_string(0) == "p0 card 2 public 0 bets ddcrcdr"

@@ -1,4 +1,4 @@
-"""Parameters of our games: defaults filled in, nonsense refused with a remedy."""
+"""Parameters of bundled games: defaults, and rejection of invalid values."""
 
 import subprocess
 import sys
@@ -27,7 +27,7 @@ GAME_CLASSES = {
     "python_scotland_yard": scotland_yard.ScotlandYardGame,
 }
 
-# The least and the greatest number that a parameter may be.
+# The minimum and maximum of each numeric parameter.
 RANGES = (
     ("python_ii_goofspiel", "num_cards", 2, 13),
     ("python_leduc_poker", "stack0", 1, 1000),
@@ -45,7 +45,7 @@ RANGES = (
     ("python_scotland_yard", "rounds", 1, 50),
     ("python_scotland_yard", "detectives", 1, 2),
 )
-# Wrong values: game, parameter, value, and what the message must advise.
+# Wrong values: game, parameter, value, and the advice in the message.
 WRONG_VALUES = (
     *(
         (game, name, value, f"from {low} to {high}")
@@ -63,7 +63,7 @@ WRONG_VALUES = (
     ("python_scotland_yard", "map", "../maps/square", "choose one of glasses"),
 )
 
-# Wrong types, which one function finds: game, parameter, value, and the right type.
+# Wrong types: game, parameter, value, and the right type.
 WRONG_TYPE = (
     ("python_ii_goofspiel", "num_cards", 4.5, "an int"),
     ("python_leduc_poker", "max_raises", True, "an int"),
@@ -86,8 +86,8 @@ MALFORMED_STRINGS = (
 )
 
 
-def refused(game_string: str, params: dict | None = None) -> str:
-    """The message of the exception that loading must raise."""
+def error_message(game_string: str, params: dict | None = None) -> str:
+    """Return the message of the exception that loading raises."""
     with pytest.raises((ValueError, pyspiel.SpielError)) as caught:
         if params is None:
             pyspiel.load_game(game_string)
@@ -98,8 +98,11 @@ def refused(game_string: str, params: dict | None = None) -> str:
 
 
 @pytest.mark.parametrize("game, name, value, remedy", WRONG_VALUES)
-def test_values_out_of_range_are_refused(game, name, value, remedy):
-    messages = [refused(f"{game}({name}={value})"), refused(game, {name: value})]
+def test_rejects_values_out_of_range(game, name, value, remedy):
+    messages = [
+        error_message(f"{game}({name}={value})"),
+        error_message(game, {name: value}),
+    ]
     with pytest.raises(ValueError) as caught:
         GAME_CLASSES[game]({name: value})
     for message in (*messages, str(caught.value)):
@@ -110,10 +113,10 @@ def test_values_out_of_range_are_refused(game, name, value, remedy):
 
 
 @pytest.mark.parametrize("game, name, value, right_type", WRONG_TYPE)
-def test_values_of_the_wrong_type_are_refused(game, name, value, right_type):
-    # OpenSpiel refuses these itself, with its own words, before our constructor runs.
-    assert name in refused(f"{game}({name}={value})")
-    assert name in refused(game, {name: value})
+def test_rejects_values_of_wrong_types(game, name, value, right_type):
+    # OpenSpiel rejects these before the constructor of the game runs.
+    assert name in error_message(f"{game}({name}={value})")
+    assert name in error_message(game, {name: value})
     with pytest.raises(ValueError) as caught:
         GAME_CLASSES[game]({name: value})
     message = str(caught.value)
@@ -122,19 +125,19 @@ def test_values_of_the_wrong_type_are_refused(game, name, value, right_type):
 
 
 @pytest.mark.parametrize("game_string", MALFORMED_STRINGS)
-def test_malformed_strings_are_refused(game_string):
-    refused(game_string)
+def test_rejects_malformed_strings(game_string):
+    error_message(game_string)
 
 
 @pytest.mark.parametrize("game", GAME_CLASSES)
-def test_unknown_parameters_are_refused(game):
-    assert "nonsense" in refused(f"{game}(nonsense=1)")
+def test_rejects_unknown_parameters(game):
+    assert "nonsense" in error_message(f"{game}(nonsense=1)")
     with pytest.raises(ValueError, match=f"{game}: unknown parameter 'nonsense'"):
         GAME_CLASSES[game]({"nonsense": 1})
 
 
 @pytest.mark.parametrize("game", GAME_CLASSES)
-def test_a_class_constructed_directly_has_the_defaults(game):
+def test_directly_constructed_games_have_the_defaults(game):
     assert str(GAME_CLASSES[game]()) == str(pyspiel.load_game(game))
     defaults = GAME_CLASSES[game]({}).get_parameters()
     for name in defaults:
@@ -142,8 +145,8 @@ def test_a_class_constructed_directly_has_the_defaults(game):
         assert GAME_CLASSES[game](given).get_parameters() == defaults
 
 
-def test_the_process_survives_a_refusal():
-    """Also where nothing catches the exception: a traceback, not a crash."""
+def test_process_survives_an_uncaught_error():
+    """An uncaught exception ends Python with a traceback instead of a crash."""
     program = (
         "import pyspiel, game_defs\n"
         "pyspiel.load_game('python_ii_goofspiel(num_cards=1)')"
@@ -156,7 +159,7 @@ def test_the_process_survives_a_refusal():
     assert last_line.startswith("ValueError: python_ii_goofspiel: num_cards=1")
 
 
-def test_merge_fills_in_and_leaves_the_given_alone():
+def test_merge_adds_defaults_without_changing_its_argument():
     game_type = pyspiel.load_game("python_princess_and_monster").get_type()
     given = {"rows": 2}
     merged = parameters.merge(game_type, given, {"rows": range(2, 4)})
@@ -169,13 +172,13 @@ def test_merge_fills_in_and_leaves_the_given_alone():
     }
 
 
-def test_merge_suggests_the_name_that_was_meant():
+def test_merge_suggests_similar_parameter_names():
     game_type = pyspiel.load_game("python_princess_and_monster").get_type()
     with pytest.raises(ValueError, match="did you mean 'columns'"):
         parameters.merge(game_type, {"colums": 2}, {})
 
 
-def test_checks_accept_what_is_right():
+def test_check_accepts_valid_values():
     parameters.check("a_game", "size", 2, range(2, 5))
     parameters.check("a_game", "size", 4, range(2, 5))
     parameters.check("a_game", "order", "up", ("up", "down"))

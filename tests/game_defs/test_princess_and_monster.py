@@ -1,4 +1,4 @@
-"""Princess and monster: the contract of games, its rules, sizes and values."""
+"""Princess and monster: rules and sizes."""
 
 from collections.abc import Hashable
 
@@ -8,8 +8,8 @@ import pytest
 from tests.support import game_contract
 from tests.support.game_contract import Sizes
 
-# Every parameter is changed at least once; 2 x 3 makes the corners an odd number of
-# moves apart, so that the princess walks into the monster.
+# Every parameter is changed at least once. On 2 x 3, the distance of the corners is
+# odd, so the princess can move onto the monster.
 SETTINGS = (
     "python_princess_and_monster(horizon=1,rows=2,columns=2)",
     "python_princess_and_monster(horizon=3,rows=2,columns=3)",
@@ -21,7 +21,7 @@ LARGE_SETTINGS = (
     "python_princess_and_monster",
     "python_princess_and_monster(horizon=20,rows=4,columns=6)",
 )
-# Worked out by other programs, written down before this one.
+# Independent programs computed these numbers.
 INFOSETS = {4: 25, 5: 73}
 HISTORIES = {4: 2043, 5: 11283}
 STEPS = {"Up": (-1, 0), "Right": (0, 1), "Down": (1, 0), "Left": (0, -1)}
@@ -47,7 +47,7 @@ def test_sizes(horizon):
 def slow_positions(
     game: pyspiel.Game, history: list[int]
 ) -> tuple[list[list[int]], int, bool]:
-    """Plays a history on coordinates.
+    """Play a history on coordinates.
 
     Returns:
       Both positions as [row, column], the number of moves until the princess was
@@ -68,7 +68,7 @@ def slow_positions(
 
 
 @pytest.mark.parametrize("game_string", SETTINGS)
-def test_returns_and_the_end(game_string):
+def test_returns_and_terminal_states(game_string):
     tree = game_contract.full_tree(game_string)
     horizon = tree.game.get_parameters()["horizon"]
     captures = 0
@@ -104,30 +104,30 @@ def test_legal_actions_stay_on_the_grid(game_string):
         assert set(names) == inside
 
 
-def test_games_worked_out_by_hand():
+def test_returns_of_hand_computed_games():
     def play(game, names):
         state = game.new_initial_state()
         for name in names.split():
             state.apply_action(state.string_to_action(name))
         return state
 
-    # They meet in the centre of 3 x 3 after four moves, by the monster's second.
+    # They meet in the centre of 3 x 3 at the fourth move, the monster's second.
     state = play(load(5), "Right Up Right")
     assert not state.is_terminal()
     state = play(load(5), "Right Up Down Left")
     assert state.is_terminal()
     assert state.returns() == [-6, 6]  # 10 - 4 moves to go
     assert "caught" in state.observation_string(0)
-    # The capture by the monster's very last move pays nothing.
+    # A capture by the monster's last move has utility 0.
     assert play(load(2), "Right Up Down Left").returns() == [0, 0]
-    # Corner to corner in 2 x 3 the princess walks into the monster.
+    # On 2 x 3, the princess moves onto the monster.
     game = pyspiel.load_game("python_princess_and_monster(horizon=3,rows=2,columns=3)")
     assert play(game, "Right Left Down").returns() == [-3, 3]
     assert play(load(2), "Right Up Left Down").returns() == [4, -4]
 
 
 @pytest.mark.parametrize("game_string", SETTINGS)
-def test_players_know_their_own_moves_only(game_string):
+def test_players_observe_only_their_own_moves(game_string):
     tree = game_contract.full_tree(game_string)
 
     def public(history: list[int], player: int) -> Hashable:

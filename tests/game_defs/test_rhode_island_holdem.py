@@ -1,4 +1,4 @@
-"""Tests of Rhode Island Hold'em, by references that share no code."""
+"""Rhode Island Hold'em, compared with independent references."""
 
 import collections
 import functools
@@ -15,7 +15,7 @@ from game_defs import rhode_island_holdem
 from spiel_cr.games.tree import batched_check
 from spiel_cr.policies import conversions
 from spiel_cr.solvers import lp
-from tests.game_defs.test_three_card_hands import worth
+from tests.game_defs.test_three_card_hands import hand_value
 from tests.support import game_contract, lp_reference
 from tests.support.states import play
 
@@ -32,7 +32,7 @@ def game_string(num_ranks=13, num_suits=4, ante=5, bets="10 20 20", max_bets=3):
     )
 
 
-# Small enough for full trees: 2 705 histories each.
+# Small enough for full trees: 2,705 histories each.
 SMALL = game_string(2, 2, ante=1, bets="1 2 4", max_bets=1)
 ONE_SUIT = game_string(4, 1, ante=1, bets="1 2 4", max_bets=1)
 SETTINGS = [SMALL, ONE_SUIT]
@@ -45,7 +45,7 @@ MORE = [
 
 
 def reference(settings, history):
-    """Returns mover, legal actions of a player, and returns, by the rules retold."""
+    """Return mover, legal actions of a player, and returns, independently."""
     num_ranks, num_suits, ante, sizes, max_bets = settings
     deck = [(rank, suit) for rank in range(num_ranks) for suit in range(num_suits)]
     actions = list(history)
@@ -75,7 +75,7 @@ def reference(settings, history):
             checks = 0 if action == RAISE else 2 if called else checks + 1
             player = other
     assert pot[0] == pot[1]
-    best = [worth([card, *board], num_ranks) for card in private]
+    best = [hand_value([card, *board], num_ranks) for card in private]
     sign = (best[0] > best[1]) - (best[0] < best[1])
     return TERMINAL, None, [sign * pot[0], -sign * pot[0]]
 
@@ -88,7 +88,7 @@ def settings_of(game):
 
 
 def betting_strings(max_bets):
-    """Yields the bets and deals before each decision, and who decides."""
+    """Yield the bets and deals before each decision, and the acting player."""
     begun = [
         opening + "r" * bets for opening in ("", "c") for bets in range(max_bets + 1)
     ]
@@ -100,7 +100,7 @@ def betting_strings(max_bets):
 
 
 def information_states(num_ranks, num_suits, max_bets):
-    """The strings of all infosets, of each player."""
+    """Return the information state strings of each player."""
     ranks = "23456789TJQK"[: num_ranks - 1] + "A"
     deck = [rank + suit for rank in ranks for suit in "cdhs"[:num_suits]]
     strings = ([], [])
@@ -114,7 +114,7 @@ def information_states(num_ranks, num_suits, max_bets):
 
 
 @pytest.mark.parametrize("whole", [False, pytest.param(True, marks=slow)])
-def test_openspiel_checks(whole):
+def test_openspiel_api(whole):
     game_contract.check_api(SMALL, game_contract.measure(SMALL) if whole else None)
 
 
@@ -126,8 +126,8 @@ def test_openspiel_checks(whole):
         *(pytest.param(game, 0, marks=slow) for game in MORE),
     ],
 )
-def test_rules_and_returns(game, num_games):
-    """In all states, or in those of random games."""
+def test_rules_and_returns_equal_the_reference(game, num_games):
+    """Compare all states, or those of random games."""
     if num_games:
         tree = game_contract.sampled_tree(game, num_games=num_games)
     else:
@@ -145,14 +145,14 @@ def test_rules_and_returns(game, num_games):
 @pytest.mark.parametrize(
     ("cards", "bets", "value"),
     [
-        # A fold costs what is in the pot.
+        # A fold costs the chips that the player has bet.
         ("As Kd", "rf", 5),
         ("As Kd", "crf", -5),
         ("As Kd 2c", "rrc rrf", -45),
         ("As Kd 2c 3c", "cc cc crrrf", -45),
-        # Two bets more than the first in each round, as many as there may be.
+        # Each round has three bets, which is the maximum.
         ("2s Kd 2c 3c", "rrrc crrrc rrrc", 155),
-        # The kinds of hands, each above the next one; and equal hands.
+        # Each category of hands beats the next one; equal hands tie.
         ("5c 4h 4c 3c", "cc cc cc", 5),
         ("4h Ah 4c 4d", "cc cc rc", 25),
         ("5h 8c 4c 3c", "cc cc rc", 25),
@@ -160,13 +160,13 @@ def test_rules_and_returns(game, num_games):
         ("Kh As Kc 9d", "cc cc rc", 25),
         ("Ah Kh 9c 2d", "cc cc rc", 25),
         ("Ah Ad 9c 2d", "rrrc rrrc rrrc", 0),
-        # The ace is high or low in straights, and nowhere between.
+        # The ace is high or low in straights, but not in the middle.
         ("Ah 4s 3c 2d", "rc cc cc", -15),
         ("Ah Js Kc Qd", "rc cc cc", 15),
         ("2h Js Ac Kd", "rc cc cc", -15),
     ],
 )
-def test_worked_hands(cards, bets, value):
+def test_returns_of_hand_computed_games(cards, bets, value):
     names = [rank + suit for rank in "23456789TJQKA" for suit in "cdhs"]
     dealt = [names.index(card) for card in cards.split()]
     history, dealt = dealt[:2], dealt[2:]
@@ -187,7 +187,7 @@ def test_sizes():
 @pytest.mark.parametrize(
     ("deck", "max_bets"), [((2, 2), 1), pytest.param((3, 2), 3, marks=slow)]
 )
-def test_infosets_are_those_that_can_be_listed(deck, max_bets):
+def test_infosets_equal_an_independent_enumeration(deck, max_bets):
     tree = spiel_cr.build_tree(game_string(*deck, max_bets=max_bets))
     for player, strings in enumerate(information_states(*deck, max_bets)):
         keys = list(tree.infosets[player].keys)
@@ -195,8 +195,8 @@ def test_infosets_are_those_that_can_be_listed(deck, max_bets):
         assert set(keys) == set(strings)
 
 
-def test_sizes_of_the_whole_game():
-    """Published ones: nodes, terminals, and the rows of the linear program."""
+def test_sizes_of_the_complete_game():
+    """Compare published numbers of nodes, terminal nodes and linear program rows."""
     tree = pyspiel.load_game(NAME).tree
     deals = [math.perm(52, bets.num_deals) for bets in tree.bets]
     assert sum(deals) == 6_705_372_545
@@ -204,7 +204,7 @@ def test_sizes_of_the_whole_game():
     assert sum(ended) == 4_144_428_912
     infosets, sequences = collections.Counter(), collections.Counter()
     for bets, legal in zip(tree.bets, tree.legal, strict=True):
-        # A player sees all cards but the other's.
+        # A player observes all cards except the opponent's.
         seen = math.perm(52, max(bets.num_deals - 1, 0))
         infosets[bets.mover] += seen
         sequences[bets.mover] += seen * len(legal)
@@ -214,7 +214,7 @@ def test_sizes_of_the_whole_game():
 
 @functools.cache
 def equities():
-    """Float [own, flop, turn]: of showdowns against all other cards; whether dealt."""
+    """Return the equity float [own, flop, turn], and whether the cards can be dealt."""
     deck = pyspiel.load_game(NAME).deck
     strength = deck.strength.astype(int)
     dealt = strength >= 0
@@ -225,10 +225,10 @@ def equities():
 
 
 def value_against_uniform(responder):
-    """What player `responder` wins with a best response, or uniformly with None.
+    """Return the best-response value of `responder`, or the uniform value for None.
 
-    Uniform play tells nothing of the opponent's card, so a value is a number for each
-    card of the own and public ones.
+    Uniform play reveals nothing about the opponent's card, so values depend only on the
+    responder's card and the public cards.
     """
     tree = pyspiel.load_game(NAME).tree
     equity, dealt = equities()
@@ -297,7 +297,7 @@ def test_value_of_a_game_with_one_suit():
         ),
     ],
 )
-def test_vectorised_rules_are_those_of_states(game, seed, rollouts, most):
+def test_batched_rules_equal_openspiel(game, seed, rollouts, most):
     random = np.random.default_rng(seed)
     batched_check.check(game, random, rollouts=rollouts, max_histories=most)
 
@@ -305,24 +305,24 @@ def test_vectorised_rules_are_those_of_states(game, seed, rollouts, most):
 @pytest.mark.parametrize(
     "bets", ["", "10", "10 20", "10 20 20 20", "10,20,20", "1.5 2 2", "-1 2 2", "a b c"]
 )
-def test_odd_bets_are_refused(bets):
+def test_rejects_malformed_bets(bets):
     with pytest.raises(ValueError, match=f"{NAME}: bets='{bets}'.*bets=10 20 20"):
         rhode_island_holdem.RhodeIslandHoldemGame({"bets": bets})
 
 
 @pytest.mark.parametrize("bets", ["0 20 20", "10 20 1001"])
-def test_bets_out_of_range_are_refused(bets):
+def test_rejects_bets_out_of_range(bets):
     with pytest.raises(ValueError, match=f"{NAME}: bets=.*from 1 to 1000"):
         pyspiel.load_game(NAME, {"bets": bets})
 
 
 @pytest.mark.parametrize("deck", [(2, 1), (3, 1)])
-def test_decks_that_are_too_small_are_refused(deck):
+def test_rejects_decks_that_are_too_small(deck):
     with pytest.raises(ValueError, match="num_ranks=.*num_suits=1.*4 are dealt"):
         pyspiel.load_game(game_string(*deck))
 
 
-def test_strings():
+def test_strings_of_states():
     state = play(NAME, [51, 0, CALL, RAISE, CALL, 33, RAISE])
     assert str(state) == ("cards As 2c flop Td turn - bets ddcrcdr chips 35 15")
     assert state.information_state_string(0) == (
@@ -336,12 +336,12 @@ def test_strings():
     assert play(NAME, [0]).action_to_string(51) == "Deal As"
 
 
-def test_few_ranks_keep_the_ace():
+def test_small_decks_contain_aces():
     state = play(game_string(3, 2), [5, 0])
     assert state.information_state_string(0) == "p0 card Ad flop - turn - bets dd"
 
 
-def test_states_share_tables_and_are_small():
+def test_states_share_tables_and_serialize_small():
     game = pyspiel.load_game(NAME)
     state = game.new_initial_state()
     for action in (51, 0, RAISE):
@@ -354,8 +354,8 @@ def test_states_share_tables_and_are_small():
 
 
 @pytest.mark.parametrize("num_suits", [1, 2, 3, 4])
-def test_signals_are_equal_where_suits_can_be_exchanged(num_suits):
-    """Of all cards that a player can see, against all permutations of suits."""
+def test_private_states_merge_exactly_equivalent_suits(num_suits):
+    """Compare all hands with all permutations of suits."""
     num_ranks = 4 if num_suits == 1 else 2
     game = pyspiel.load_game(game_string(num_ranks, num_suits))
     rules = game.batched_rules()
@@ -365,7 +365,7 @@ def test_signals_are_equal_where_suits_can_be_exchanged(num_suits):
         packed = np.zeros(len(hands), np.int64)
         for deal, column in zip((player, 2, 3), zip(*hands, strict=True), strict=False):
             packed |= (np.array(column) + 1) << 6 * deal
-        # The other player's card says nothing.
+        # The other player's card does not matter.
         packed |= np.int64(1 + cards[-1]) << 6 * (1 - player)
         states = np.column_stack([np.zeros_like(packed), packed])
         private_states = rules.private_state(states, player)
@@ -380,7 +380,7 @@ def test_signals_are_equal_where_suits_can_be_exchanged(num_suits):
         assert len(set(first.values())) == len(first)
 
 
-def test_names_of_signals():
+def test_names_of_private_states():
     rules = pyspiel.load_game(NAME).batched_rules()
     states = np.array([[0, 52 | 1 << 6], [0, 52 | 1 << 6 | 34 << 12 | 6 << 18]])
     assert rules.private_state_names(states, 0) == ["As", "As | Td 3d"]

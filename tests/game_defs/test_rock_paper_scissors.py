@@ -17,7 +17,7 @@ SETTINGS = (
 
 
 def slow_winner(number0: int, number1: int, num_actions: int) -> int | None:
-    """A number beats the (N - 1) / 2 numbers that follow it on the circle 1..N."""
+    """Return the winner: a number beats the next (N - 1) / 2 numbers on a circle."""
     if number0 == number1:
         return None
     return 0 if (number1 - number0) % num_actions <= num_actions // 2 else 1
@@ -32,7 +32,7 @@ def test_openspiel_api(num_actions):
 
 
 @pytest.mark.parametrize("num_actions", [3, 5, 9])
-def test_returns(num_actions):
+def test_returns_equal_the_reference(num_actions):
     tree = game_contract.full_tree(
         f"python_rock_paper_scissors(num_actions={num_actions})"
     )
@@ -45,7 +45,7 @@ def test_returns(num_actions):
 
 
 @pytest.mark.parametrize("num_actions", [3, 5])
-def test_players_know_their_own_choice_and_the_winner(num_actions):
+def test_players_observe_their_own_choice_and_the_winner(num_actions):
     tree = game_contract.full_tree(
         f"python_rock_paper_scissors(num_actions={num_actions})"
     )
@@ -63,9 +63,9 @@ def test_players_know_their_own_choice_and_the_winner(num_actions):
 @pytest.mark.parametrize("num_actions", [3, 5, 7, 11])
 def test_uniform_is_the_only_equilibrium(num_actions):
     game = pyspiel.load_game("python_rock_paper_scissors", {"num_actions": num_actions})
-    # Against the uniform strategy, in the support of which is every number, any
-    # equilibrium strategy must leave every number worth 0; only multiples of the
-    # uniform one do so, because the payoffs have rank N - 1.
+    # The uniform strategy has full support, so against any equilibrium strategy all
+    # numbers have value 0. Because the payoffs have rank N - 1, only multiples of the
+    # uniform strategy satisfy this.
     payoffs = np.zeros((num_actions, num_actions))
     for row in range(num_actions):
         for column in range(num_actions):

@@ -1,4 +1,4 @@
-"""Scotland Yard: the contract of games, its rules, maps, sizes and values."""
+"""Scotland Yard: rules, maps, sizes and values."""
 
 import functools
 import json
@@ -18,8 +18,8 @@ from spiel_cr.games.tree import batched_check
 from tests.support import game_contract, lp_reference
 from tests.support.game_contract import Sizes
 
-# Small enough for all their histories. In each one every action of the map is met, and
-# a longest game, so that what the game says of its sizes must hold exactly.
+# Small enough to enumerate all histories. Each game contains every action of the map
+# and a history of maximum length, so the sizes that the game reports must be exact.
 SETTINGS = (
     "python_scotland_yard(map=square,rounds=3,detectives=1)",
     "python_scotland_yard(map=tripod,rounds=2,detectives=1)",
@@ -34,7 +34,7 @@ LARGE_SETTINGS = (
 )
 MAPS = Path(__file__).parents[2] / "game_defs" / "maps"
 KINDS = ("taxi", "bus", "underground")
-# A map: five nodes in a row, and the fugitive in the middle. It lacks detectives.
+# A map of five nodes in a row with the fugitive in the middle, without detectives.
 PATH = {
     "nodes": 5,
     "taxi": [[1, 2], [2, 3], [3, 4], [4, 5]],
@@ -60,7 +60,7 @@ def read(map_name: str) -> dict[str, Any]:
 
 @pytest.fixture
 def load_map(tmp_path, monkeypatch):
-    """Loads games on maps that are not bundled; that they are vectorised right, too."""
+    """Return a function that loads games on other maps and checks batched rules."""
 
     def write_and_load(rounds: int, team: list[int], **changes: Any) -> pyspiel.Game:
         text = json.dumps(PATH | changes | {"detectives": team})
@@ -74,7 +74,7 @@ def load_map(tmp_path, monkeypatch):
 
 
 def play(game: pyspiel.Game, moves: str) -> pyspiel.State:
-    """The state after moves by their names, such as "taxi 2", separated by commas."""
+    """Return the state after moves such as "taxi 2", separated by commas."""
     state = game.new_initial_state()
     for move in moves.split(", ") if moves else []:
         name = move.capitalize().replace(" ", " to " if "start" not in move else " on ")
@@ -87,26 +87,23 @@ def names(state: pyspiel.State) -> set[str]:
     return {state.action_to_string(action) for action in state.legal_actions()}
 
 
-# What OpenSpiel checks.
-
-
 def test_openspiel_api():
     game_string = "python_scotland_yard(map=tripod,rounds=3)"
     game_contract.check_api(game_string, slow_sizes("tripod", 3, 2))
 
 
-# The rules once more, slowly: every fact is found anew from the list of moves.
+# A slow reference, which derives every fact from the list of moves.
 
 
 class Facts(NamedTuple):
-    """What holds at a history.
+    """Facts about a history.
 
     Attributes:
-      mover: -1 for chance, else the player to move; None at the end.
-      names: of the legal actions.
-      utility: the fugitive's; 0 before the end.
-      public: what everybody knows.
-      known: what each player knows.
+      mover: -1 for chance, otherwise the player to move; None at terminal histories.
+      names: Names of the legal actions.
+      utility: The fugitive's utility; 0 before the end.
+      public: Public information.
+      known: The information of each player.
     """
 
     mover: int | None
@@ -117,7 +114,7 @@ class Facts(NamedTuple):
 
 
 class Move(NamedTuple):
-    """Who moved (0 is the fugitive), with which ticket, and where to."""
+    """The piece that moved (0 is the fugitive), its ticket, and its destination."""
 
     who: int
     kind: str
@@ -127,7 +124,7 @@ class Move(NamedTuple):
 def slow_facts(
     data: dict[str, Any], rounds: int, team: int, start: int, moves: list[Move]
 ) -> Facts:
-    """Works out what holds after the moves."""
+    """Compute the facts after the moves."""
 
     def place(who: int) -> int:
         first = data["detectives"][who - 1] if who else start
@@ -170,7 +167,7 @@ def slow_facts(
 
 @functools.cache
 def slow_tree(map_name: str, rounds: int, team: int) -> dict[tuple[str, ...], Facts]:
-    """All histories of a game, as names of actions, and what holds there."""
+    """Return all histories, as names of actions, with their facts."""
     data = read(map_name)
     tree = {}
 
@@ -204,8 +201,8 @@ def slow_sizes(map_name: str, rounds: int, team: int) -> Sizes:
     return Sizes(movers.count(-1), decisions, movers.count(None), *infosets)
 
 
-def with_facts(game_string: str) -> Iterator[tuple[pyspiel.State, Facts]]:
-    """Every state of a game beside the facts, found by the names of the actions."""
+def states_with_facts(game_string: str) -> Iterator[tuple[pyspiel.State, Facts]]:
+    """Yield every state of a game with its facts, matched by names of actions."""
     tree = game_contract.full_tree(game_string)
     parameters = tree.game.get_parameters()
     facts = slow_tree(*(parameters[key] for key in ("map", "rounds", "detectives")))
@@ -221,9 +218,9 @@ def with_facts(game_string: str) -> Iterator[tuple[pyspiel.State, Facts]]:
 
 
 @pytest.mark.parametrize("game_string", SETTINGS)
-def test_moves_and_the_end(game_string):
+def test_moves_and_terminal_states_equal_the_reference(game_string):
     utilities = set()
-    for state, facts in with_facts(game_string):
+    for state, facts in states_with_facts(game_string):
         assert names(state) == facts.names
         assert state.is_terminal() == (facts.mover is None)
         assert state.returns() == [facts.utility, -facts.utility]
@@ -234,8 +231,8 @@ def test_moves_and_the_end(game_string):
 
 
 @pytest.mark.parametrize("game_string", SETTINGS)
-def test_what_players_know(game_string):
-    facts = {tuple(s.history()): facts for s, facts in with_facts(game_string)}
+def test_observations_equal_the_reference(game_string):
+    facts = {tuple(s.history()): facts for s, facts in states_with_facts(game_string)}
 
     def known(history: list[int], player: int) -> Hashable:
         return facts[tuple(history)].known[player]
@@ -258,15 +255,12 @@ def test_what_players_know(game_string):
         pytest.param("glasses", 3, 2, marks=pytest.mark.slow),
     ],
 )
-def test_sizes(map_name, rounds, detectives):
+def test_sizes_equal_the_reference(map_name, rounds, detectives):
     sizes = game_contract.measure(str(load(map_name, rounds, detectives)))
     assert sizes == slow_sizes(map_name, rounds, detectives)
 
 
-# Hand-made games.
-
-
-def test_a_game_on_the_glasses():
+def test_hand_computed_game_on_the_glasses():
     game = load("glasses", 3, 2)
     state = play(game, "")
     assert names(state) == {"Taxi to 4", "Taxi to 5", "Taxi to 7", "Taxi to 8"}
@@ -300,13 +294,13 @@ def test_the_fugitive_is_caught_when_it_cannot_move(load_map):
     assert state.is_terminal() and state.legal_actions() == []
     assert state.returns() == [-1, 1]
     assert "caught 1" in state.information_state_string(1)
-    # A fugitive that need not move any more is free.
+    # After the last round, a fugitive that could not move has escaped.
     state = play(load_map(1, **changes), moves)
     assert state.returns() == [1, -1]
     assert "caught 0" in state.information_state_string(1)
 
 
-def test_nobody_moves_to_a_detective_and_staying_is_the_last_resort(load_map):
+def test_detectives_block_moves_and_stay_only_if_blocked(load_map):
     game = load_map(3, team=[1, 2])
     assert names(play(game, "")) == {"Taxi to 4"}  # not to 2
     state = play(game, "taxi 4")
@@ -320,7 +314,7 @@ def test_nobody_moves_to_a_detective_and_staying_is_the_last_resort(load_map):
     assert names(state) == {"Taxi to 2"}
 
 
-def test_tickets_run_out(load_map):
+def test_tickets_are_consumed(load_map):
     changes = {
         "bus": [[1, 2], [2, 4]],
         "tickets": {"taxi": 1, "bus": 1, "underground": 5},
@@ -342,18 +336,18 @@ def test_tickets_run_out(load_map):
     assert names(state) == {"Taxi to 2", "Taxi to 4"}
 
 
-def test_each_detective_has_its_own_tickets(load_map):
+def test_detectives_have_separate_tickets(load_map):
     tickets = {"taxi": 1, "bus": 0, "underground": 0}
     game = load_map(3, team=[2, 5], fugitive=[3], tickets=tickets)
     state = play(game, "taxi 4, taxi 1")
     assert names(state) == {"Taxi to 4"}
     assert "tickets 0, 0, 0, 1, 0, 0" in state.observation_string(0)
-    # A ticket of the fugitive's is none of the team's, nor the other way round.
+    # The fugitive and the detectives do not share tickets.
     state = play(load_map(3, team=[1], tickets=tickets), "taxi 4, taxi 2, taxi 5")
     assert names(state) == {"Stay"}
 
 
-def test_the_fugitive_is_shown_after_the_rounds_listed(load_map):
+def test_fugitive_is_revealed_after_the_listed_rounds(load_map):
     taxi = [[1, 2], [2, 3], [3, 1], [4, 5]]
     game = load_map(4, team=[4], taxi=taxi, fugitive=[1], reveal=[1, 3, 9])
     seen = {
@@ -371,7 +365,7 @@ def test_the_fugitive_is_shown_after_the_rounds_listed(load_map):
             assert f" seen {nodes} trips" in state.information_state_string(player)
         last = nodes.split(", ")[-1]
         assert f" seen {last} detectives" in state.observation_string(1)
-    # After the second round nobody has seen where it is.
+    # After the second round, the detectives do not know the node of the fugitive.
     unknown = [
         play(game, f"taxi 2, taxi 5, taxi {node}, taxi 4").information_state_string(1)
         for node in (1, 3)
@@ -380,7 +374,9 @@ def test_the_fugitive_is_shown_after_the_rounds_listed(load_map):
 
 
 @pytest.mark.parametrize("start_public", [False, True])
-def test_a_drawn_start_is_seen_or_not(load_map, start_public):
+def test_start_public_determines_whether_a_random_start_is_observed(
+    load_map, start_public
+):
     game = load_map(1, team=[1], fugitive=[3, 5], start_public=start_public)
     chance = game.new_initial_state()
     assert chance.is_chance_node()
@@ -394,22 +390,19 @@ def test_a_drawn_start_is_seen_or_not(load_map, start_public):
     assert len(keys[1]) == 1 + start_public
 
 
-def test_one_start_is_no_secret(load_map):
+def test_single_start_is_always_observed(load_map):
     game = load_map(1, team=[1], start_public=False)
     assert game.get_type().chance_mode == pyspiel.GameType.ChanceMode.DETERMINISTIC
     assert " seen 3 " in game.new_initial_state().information_state_string(1)
 
 
-# Values.
-
-
 def value(map_name: str, rounds: int, detectives: int) -> float:
-    """The value by this project's linear program, checked by the tests' own one."""
+    """Return the value by spiel_cr's linear program, compared with `lp_reference`."""
     game = load(map_name, rounds, detectives)
     result = spiel_cr.solve(game, "lp")
     assert result.nash_conv() == pytest.approx(0, abs=1e-9)
     response = exploitability.best_response(game, result.average_policy(), 1)
-    # At an equilibrium a best response of the detectives gets them minus the value.
+    # At an equilibrium, the detectives' best-response value is minus the value.
     found = -response["best_response_value"]
     assert found == pytest.approx(lp_reference.game_value(game), abs=1e-7)
     return found
@@ -417,33 +410,33 @@ def value(map_name: str, rounds: int, detectives: int) -> float:
 
 @pytest.mark.parametrize("rounds", [1, 2, 4, pytest.param(5, marks=pytest.mark.slow)])
 def test_value_of_the_square(rounds):
-    """A detective opposite the fugitive guesses left or right, again and again.
+    """In each round, a detective opposite the fugitive guesses left or right.
 
-    Whoever draws lots gets one half in each round. After a wrong guess they are
-    opposite each other again; without a ticket, after four rounds, the detective can
-    only stay, and the fugitive goes to and fro.
+    A random guess succeeds with probability one half. After a wrong guess, they are
+    opposite each other again. After four rounds, the detective has no ticket and must
+    stay, so the fugitive escapes.
     """
     wanted = 2 * 0.5 ** min(rounds, 4) - 1
     assert value("square", rounds, 1) == pytest.approx(wanted, abs=1e-9)
 
 
 def test_two_detectives_win_on_the_square():
-    # One next to the fugitive leaves it a single node, which the other one goes to.
+    # A detective next to the fugitive leaves one free node, which the other one covers.
     assert value("square", 1, 2) == -1
 
 
-# Neither another round nor another detective ever helps the fugitive, so these three
-# say all of one or two detectives.
+# More rounds or detectives never help the fugitive, so these three values determine the
+# values of all games with one or two detectives.
 @pytest.mark.parametrize(
     "rounds, detectives, wanted",
     [(1, 1, 0), (2, 2, 0), pytest.param(3, 1, -1, marks=pytest.mark.slow)],
 )
 def test_value_of_the_tripod(rounds, detectives, wanted):
-    """The fugitive has to leave its tip, and the detective guesses which one it was.
+    """The fugitive must leave its tip, and the detective guesses which tip it was.
 
-    A wrong guess tells where it is, on the middle of an arm. In round 2 the detective
-    returns to the centre: it is met there or else it has gone back to the tip, which it
-    has to leave again in round 3, towards the detective.
+    After a wrong guess, the fugitive is known to be in the middle of an arm. In round
+    2, the detective returns to the centre: either it catches the fugitive there, or the
+    fugitive went back to its tip, which it must leave towards the detective in round 3.
     """
     assert value("tripod", rounds, detectives) == pytest.approx(wanted, abs=1e-9)
 
@@ -457,20 +450,17 @@ def test_value_of_the_glasses(rounds, wanted):
 
 
 @pytest.mark.slow
-def test_the_default_game():
+def test_sizes_and_value_of_the_default_game():
     game = pyspiel.load_game("python_scotland_yard")
     assert str(game) == str(load("glasses", 4, 2))
-    # Below the 300 000 histories that are to be worked through in a few seconds.
+    # The game stays below 300,000 histories, so that it is solved in a few seconds.
     sizes = game_contract.measure(str(game))
     assert sizes == Sizes(0, 72100, 125646, infosets0=7750, infosets1=12425)
     assert lp_reference.game_value(game) == pytest.approx(-1 / 3, abs=1e-7)
 
 
-# Maps and parameters.
-
-
 @pytest.mark.parametrize("map_name", scotland_yard.map_names())
-def test_bundled_maps_are_maps(map_name):
+def test_bundled_maps_are_valid(map_name):
     data = read(map_name)
     assert data.keys() == PATH.keys() | {"about", "detectives", "places"}
     assert data["tickets"].keys() == set(KINDS)
@@ -485,20 +475,20 @@ def test_bundled_maps_are_maps(map_name):
     assert len(set(places)) == len(places)
     assert set(places) <= nodes
     assert data["reveal"] == sorted(set(data["reveal"]) - {0})
-    # Nobody is caught before the first move.
+    # The fugitive is not caught before the first move.
     for start in data["fugitive"]:
         ends = [set(edge) - {start} for edge in data["taxi"] if start in edge]
         assert any(end.isdisjoint(data["detectives"]) for end in ends)
 
 
-def test_maps_are_shipped():
+def test_maps_are_included_in_the_package():
     project = tomllib.loads((MAPS.parent.parent / "pyproject.toml").read_text("utf-8"))
     shipped = project["tool"]["setuptools"]["package-data"]["game_defs"]
     assert "maps/*.json" in shipped
     assert {path.suffix for path in MAPS.iterdir()} == {".json"}
 
 
-def test_glasses_look_alike_in_a_mirror():
+def test_glasses_map_is_symmetric():
     data = read("glasses")
     assert data["fugitive"] == [6] and data["detectives"] == [1, 11]
     for kind in KINDS:
@@ -507,6 +497,6 @@ def test_glasses_look_alike_in_a_mirror():
 
 
 @pytest.mark.parametrize("team", [[2], [3], [2, 4]])
-def test_a_fugitive_caught_before_the_first_move_is_refused(load_map, team):
+def test_rejects_maps_that_catch_the_fugitive_before_the_first_move(load_map, team):
     with pytest.raises(ValueError, match=r"fugitive=\[\d\] is caught before"):
         load_map(2, team, fugitive=[3] if 2 not in team or 4 in team else [1])

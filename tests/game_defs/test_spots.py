@@ -1,4 +1,4 @@
-"""Spots of hold'em: ranges, bet sizes, bets, and what is refused."""
+"""Spots of hold'em: ranges, bet sizes, betting trees, and invalid parameters."""
 
 import itertools
 
@@ -21,7 +21,7 @@ SETTINGS = (
     "python_poker_spot(bets=50% allin; raises 3x,board=5c9dJs2hAc,first=ip,pot=20,"
     "ranges=KK AhQh:0.25;QQ AdKd,stack=95)",
 )
-# By examples, not by the clock: machines may be loaded.
+# Hypothesis has no deadline, because machines may have background load.
 UNHURRIED = settings(
     max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow]
 )
@@ -30,7 +30,7 @@ ALL = [frozenset(pair) for pair in itertools.combinations(CARDS, 2)]
 
 
 def ranks(hand):
-    """Of the higher card and of the lower one, from 0."""
+    """Return the ranks of the higher and of the lower card, from 0."""
     first, second = sorted((RANKS.index(card[0]) for card in hand), reverse=True)
     return first, second
 
@@ -44,7 +44,7 @@ def suited(hand):
 
 @st.composite
 def kinds(draw):
-    """The text of a piece, and which hands are in it, by definition."""
+    """Draw the text of a part of a range, with the hands that it contains."""
     high, low = draw(st.tuples(*[st.integers(0, 12)] * 2).map(sorted))[::-1]
     suit = draw(st.sampled_from(["", "s", "o"])) if high > low else ""
     shape = draw(st.sampled_from(["plain", "plus", "lower", "steps", "cards"]))
@@ -72,7 +72,7 @@ def kinds(draw):
 
 @given(st.lists(st.tuples(kinds(), st.sampled_from([None, 0.25, 0, 1])), min_size=1))
 @UNHURRIED
-def test_ranges_by_definition(parts):
+def test_ranges_equal_their_definition(parts):
     expected, words = dict.fromkeys(ALL, 0.0), []
     for (text, hands), weight in parts:
         words.append(text if weight is None else f"{text}:{weight}")
@@ -83,7 +83,7 @@ def test_ranges_by_definition(parts):
         assert expected[frozenset(DECK.text([card]) for card in cards)] == weight
 
 
-def test_ranges_as_people_count_them():
+def test_ranges_have_the_known_numbers_of_hands():
     counts = {"QQ+": 18, "AK": 16, "AKs": 4, "KTo+": 36, "A5s-A2s": 16, "JTs-87s": 16}
     counts |= {"22-77": 36, "random": 1326, "AhKh": 1, "random,22+:0": 1248}
     assert {text: read_range(text).sum() for text in counts} == counts
@@ -112,10 +112,10 @@ def test_ranges_as_people_count_them():
         ("[50AA", "'[50AA' is neither a hand nor a span"),
     ],
 )
-def test_ranges_that_cannot_be_read(text, said):
-    with pytest.raises(ValueError) as refusal:
+def test_rejects_invalid_ranges(text, said):
+    with pytest.raises(ValueError) as error:
         read_range(text)
-    assert said in str(refusal.value)
+    assert said in str(error.value)
 
 
 @pytest.mark.parametrize("notation", ["pio", "gto+"])
@@ -124,7 +124,7 @@ def test_ranges_that_cannot_be_read(text, said):
     st.sampled_from(["AA:0.25,AK,T9s:0.5", "random,72o:0", "A5s-A2s:0.125,AhKh:0.3"]),
 )
 @UNHURRIED
-def test_ranges_that_are_written_and_read_again(notation, hands, others):
+def test_ranges_are_written_and_read_unchanged(notation, hands, others):
     weights = read_range(others)
     weights[list(hands)] = np.array(list(hands.values())) / 10**6
     text = range_text(weights, notation)
@@ -132,7 +132,7 @@ def test_ranges_that_are_written_and_read_again(notation, hands, others):
     assert range_text(read_range(text), notation) == text
 
 
-def test_ranges_as_other_programs_write_them():
+def test_ranges_in_notations_of_other_programs():
     texts = {
         "pio": "AA,AKs:0.5,KK:0.5,QhJs:0.25",
         "gto+": "AA,[50]AKs,KK[/50],[25]QhJs[/25]",
@@ -160,7 +160,7 @@ RAISES = st.one_of(SIZES, NUMBERS.map(lambda n: (f"{n}x", bets.BetSize("x", n)))
 
 @st.composite
 def clauses(draw):
-    """The words of a clause, its sizes, and whether it holds at a place."""
+    """Draw the text of a clause, its sizes, and a function for whether it applies."""
     places = [
         draw(st.sampled_from([(), names[:1], names[1:], names]))
         for names in (bets.STREETS, bets.PLAYERS)
@@ -182,7 +182,7 @@ def clauses(draw):
 
 @given(st.lists(clauses(), min_size=1, max_size=5), st.integers(0, 9))
 @UNHURRIED
-def test_bets_by_definition(parts, cap):
+def test_bet_clauses_equal_their_definition(parts, cap):
     text = "; ".join([*(words for words, _, _ in parts), f"cap {cap}", "force 15%"])
     read = bets.read_bets(text)
     assert (read.cap, read.force) == (cap, 0.15)
@@ -204,69 +204,69 @@ def test_bets_by_definition(parts, cap):
         ("50%; force 15", "'force 15' is invalid; use a clause such as force 15%"),
     ],
 )
-def test_bets_that_cannot_be_read(text, said):
-    with pytest.raises(ValueError) as refusal:
+def test_rejects_invalid_bets(text, said):
+    with pytest.raises(ValueError) as error:
         bets.read_bets(text)
-    assert said in str(refusal.value)
+    assert said in str(error.value)
 
 
 def tree(text: str, *, pot=100, stack=1000, deal=0, first=0) -> SpotTree:
     return lay_out(SpotBetting(pot, stack, bets.read_bets(text), deal, first))
 
 
-def after(laid: SpotTree, *words: str) -> list[str]:
-    """What there is to do after some actions."""
+def after(spot_tree: SpotTree, *words: str) -> list[str]:
+    """Return the names of the legal actions after some actions."""
     node = 0
     for word in words:
-        below = laid.children[node].values()
-        node = next(child for child in below if laid.names[child] == word)
-    return [laid.names[child] for child in laid.children[node].values()]
+        below = spot_tree.children[node].values()
+        node = next(child for child in below if spot_tree.names[child] == word)
+    return [spot_tree.names[child] for child in spot_tree.children[node].values()]
 
 
 def test_sizes_of_bets_and_raises():
-    laid = tree("50%,30c,allin:150%; raises 60%,2.5x")
-    assert after(laid) == ["Check", "Bet 30", "Bet 50"]
-    # 60 % of 200 on top of 50; 2.5 times 50.
-    assert after(laid, "Bet 50") == ["Fold", "Call", "Raise 125", "Raise 170"]
-    # No raise is smaller than the one before it, which was one of 75.
-    laid = tree("50%; raises 10%,2.5x")
-    assert after(laid, "Bet 50", "Raise 125") == [
+    spot_tree = tree("50%,30c,allin:150%; raises 60%,2.5x")
+    assert after(spot_tree) == ["Check", "Bet 30", "Bet 50"]
+    # 60% of 200 on top of 50, and 2.5 times 50.
+    assert after(spot_tree, "Bet 50") == ["Fold", "Call", "Raise 125", "Raise 170"]
+    # A raise is at least as large as the previous one, which was 75.
+    spot_tree = tree("50%; raises 10%,2.5x")
+    assert after(spot_tree, "Bet 50", "Raise 125") == [
         "Fold",
         "Call",
         "Raise 200",
         "Raise 313",
     ]
-    laid = tree("50%,allin:150%", stack=150)
-    assert after(laid) == ["Check", "Bet 50", "Allin 150"]
-    assert after(laid, "Bet 50") == ["Fold", "Call", "Allin 150"]
-    assert after(laid, "Bet 50", "Allin 150") == ["Fold", "Call"]
+    spot_tree = tree("50%,allin:150%", stack=150)
+    assert after(spot_tree) == ["Check", "Bet 50", "Allin 150"]
+    assert after(spot_tree, "Bet 50") == ["Fold", "Call", "Allin 150"]
+    assert after(spot_tree, "Bet 50", "Allin 150") == ["Fold", "Call"]
     assert after(tree("50%,allin:149%", stack=150)) == ["Check", "Bet 50"]
-    # Of 120, 70 are behind: a third of the pot of 200 is less, 35 % are not.
+    # The remaining 70 chips are 35% of the pot of 200.
     assert after(tree("50%; force 33%", stack=120))[1] == "Bet 50"
     assert after(tree("50%; force 35%", stack=120))[1] == "Allin 120"
     assert after(tree("200%", stack=120)) == ["Check", "Allin 120"]
 
 
 def test_streets_caps_and_donk_bets():
-    laid = tree("40c; cap 2", deal=1)
-    assert after(laid, "Bet 40", "Raise 80") == ["Fold", "Call"]
-    # Chips of the street.
-    assert after(laid, "Bet 40", "Call") == ["Check", "Bet 40"]
-    laid = tree("50%; turn oop none; river donks 20%; river ip none", deal=1)
-    assert after(laid) == ["Check"]
-    assert after(laid, "Check", "Bet 50", "Call") == ["Check", "Bet 40"]
-    assert after(laid, "Check", "Check") == ["Check", "Bet 50"]
-    assert after(laid, "Check", "Check", "Check") == ["Check"]
-    laid = tree("flop 50%; turn donks 20%; river 30%", deal=2)
+    spot_tree = tree("40c; cap 2", deal=1)
+    assert after(spot_tree, "Bet 40", "Raise 80") == ["Fold", "Call"]
+    # The chips of the current street count.
+    assert after(spot_tree, "Bet 40", "Call") == ["Check", "Bet 40"]
+    spot_tree = tree("50%; turn oop none; river donks 20%; river ip none", deal=1)
+    assert after(spot_tree) == ["Check"]
+    assert after(spot_tree, "Check", "Bet 50", "Call") == ["Check", "Bet 40"]
+    assert after(spot_tree, "Check", "Check") == ["Check", "Bet 50"]
+    assert after(spot_tree, "Check", "Check", "Check") == ["Check"]
+    spot_tree = tree("flop 50%; turn donks 20%; river 30%", deal=2)
     street = ["Check", "Bet 50", "Call"]
-    assert after(laid, *street) == ["Check", "Bet 40"]
-    assert after(laid, "Check", "Check") == ["Check"]
-    assert after(laid, *street, "Check", "Check") == ["Check", "Bet 60"]
-    assert laid.tree.dealt.max() == 2
+    assert after(spot_tree, *street) == ["Check", "Bet 40"]
+    assert after(spot_tree, "Check", "Check") == ["Check"]
+    assert after(spot_tree, *street, "Check", "Check") == ["Check", "Bet 60"]
+    assert spot_tree.tree.dealt.max() == 2
 
 
-def test_first_to_act():
-    """After player 0's check it is the spot in which it has checked."""
+def test_first_ip_equals_the_spot_after_a_check():
+    """The tree after player 0's check equals that of first=ip."""
     last = tree("50%; oop bets none").tree
     seen = tree("50%; oop bets none", first=1).tree
     assert last.player[1:].tolist() == seen.player.tolist()
@@ -278,7 +278,7 @@ def load(**given) -> pyspiel.Game:
     return pyspiel.load_game("python_poker_spot", {**usual, **given})
 
 
-def test_deals_are_as_likely_as_weights_say():
+def test_deal_probabilities_are_products_of_weights():
     game = load(ranges="AhAd AsKs:0.5;AcAd:0.25 QsQd")
     deals = {}
     for first, chance in game.new_initial_state().chance_outcomes():
@@ -309,7 +309,7 @@ def test_deals_are_as_likely_as_weights_say():
         ({"bets": "1% 2% 3% 5% 7%", "stack": 5000}, "more than 50000 public nodes"),
     ],
 )
-def test_refusals(given, said):
-    with pytest.raises(ValueError) as refusal:
+def test_rejects_invalid_parameters(given, said):
+    with pytest.raises(ValueError) as error:
         load(**given)
-    assert said in str(refusal.value)
+    assert said in str(error.value)

@@ -1,4 +1,4 @@
-"""Tests of hands of three cards, against a ranking of single hands told anew."""
+"""Strengths of hands of three cards, compared with an independent ranking."""
 
 import collections
 import functools
@@ -9,13 +9,13 @@ import pytest
 
 from game_defs import three_card_hands
 
-# Categories from low to high, and how many hands of 52 cards each has: counted by two
-# programs that are not part of the project.
+# The number of hands of 52 cards in each category, from low to high, counted by two
+# independent programs.
 COUNTS = (16_440, 3_744, 1_096, 720, 52, 48)
 
 
-def worth(hand, num_ranks):
-    """A tuple that compares as a hand does: three pairs of rank and suit."""
+def hand_value(hand, num_ranks):
+    """Return a tuple that orders hands, which are three pairs of rank and suit."""
     ranks = sorted((rank for rank, _ in hand), reverse=True)
     times = collections.Counter(ranks)
     alike = sorted(times, key=lambda rank: (times[rank], rank), reverse=True)
@@ -35,35 +35,37 @@ def worth(hand, num_ranks):
 
 @functools.cache
 def hands(num_ranks, num_suits):
-    """The numbers of the cards of all hands, int [n, 3], and what each is worth."""
+    """Return the cards of all hands, int [n, 3], and their `hand_value`."""
     cards = list(itertools.product(range(num_ranks), range(num_suits)))
     numbers = list(itertools.combinations(range(len(cards)), 3))
-    worths = [worth([cards[i] for i in three], num_ranks) for three in numbers]
-    return np.array(numbers), worths
+    hand_values = [
+        hand_value([cards[i] for i in three], num_ranks) for three in numbers
+    ]
+    return np.array(numbers), hand_values
 
 
 @pytest.mark.parametrize(
     ("num_ranks", "num_suits"),
     [(13, 4), (2, 2), (2, 4), (3, 1), (3, 2), (4, 3), (5, 4), (12, 2), (13, 1)],
 )
-def test_hands_compare_as_they_should(num_ranks, num_suits):
+def test_strengths_equal_an_independent_ranking(num_ranks, num_suits):
     table = three_card_hands.strengths(num_ranks, num_suits)
     assert table.dtype == np.int16
-    numbers, worths = hands(num_ranks, num_suits)
-    places = {value: place for place, value in enumerate(sorted(set(worths)))}
-    wanted = [places[value] for value in worths]
+    numbers, hand_values = hands(num_ranks, num_suits)
+    places = {value: place for place, value in enumerate(sorted(set(hand_values)))}
+    wanted = [places[value] for value in hand_values]
     for order in itertools.permutations(range(3)):
         first, second, third = numbers[:, order].T
         np.testing.assert_array_equal(table[first, second, third], wanted)
     assert (table >= 0).sum() == 6 * len(numbers)
     ranks, suits = numbers.T // num_suits, numbers.T % num_suits
     kinds, _ = three_card_hands.categories(ranks, suits, num_ranks)
-    assert kinds.tolist() == [kind for kind, *_ in worths]
+    assert kinds.tolist() == [kind for kind, *_ in hand_values]
 
 
-def test_a_full_deck_has_as_many_hands_of_each_kind_as_published():
-    _, worths = hands(13, 4)
-    kinds = collections.Counter(kind for kind, *_ in worths)
+def test_full_deck_has_the_known_number_of_hands_per_category():
+    _, hand_values = hands(13, 4)
+    kinds = collections.Counter(kind for kind, *_ in hand_values)
     assert tuple(kinds[kind] for kind in range(6)) == COUNTS
     assert len(three_card_hands.CATEGORIES) == len(COUNTS)
     assert three_card_hands.strengths(13, 4).max() + 1 == 741

@@ -1,4 +1,4 @@
-"""Games without their forced moves."""
+"""Removal of forced moves from the sequence form."""
 
 import functools
 
@@ -18,10 +18,10 @@ from spiel_cr.solvers.run import Goal
 from tests.support import games
 from tests.support.strategies import solver_of
 
-# Forced moves in the middle, at the end, and for one player more often.
+# Forced moves occur inside, at the end, and for one player more often.
 GAMES = ["chained", "liars_dice_1x3", "ii_goofspiel4", "dark_hex"]
-# Each pair of a game and a rule compiles two programs. Each game and each rule has a
-# quick pair, and the other pairs are slow.
+# Each pair of a game and an algorithm compiles two functions. Each game and each
+# algorithm occurs in a quick pair, and the other pairs are slow.
 RULES = ("cfr+", "dcfr", "pcfr+")
 TRIED = {("liars_dice_1x3", "pcfr+"), ("ii_goofspiel4", "dcfr"), ("dark_hex", "cfr+")}
 PAIRS = [
@@ -35,8 +35,8 @@ PAIRS = [
 ]
 
 
-def made(own, other, values):
-    """A game with a payoff for each pair of sequences: float [S, S']."""
+def game_of_payoff_array(own, other, values):
+    """Return a game with a payoff for each pair of sequences: float [S, S']."""
     rows, columns = np.indices(values.shape).reshape(2, -1).astype(np.int32)
     decisions = tuple(Decisions(*map(np.array, each)) for each in (own, other))
     assert values.shape == tuple(each.num_sequences for each in decisions)
@@ -45,14 +45,14 @@ def made(own, other, values):
 
 @functools.cache
 def liars_dice():
-    """Dice of three sides; one of four has the same forced moves, and more levels."""
+    """Return liar's dice with three sides; four sides would only add levels."""
     return build_tree("liars_dice(numdice=1,dice_sides=3)").sequence_form
 
 
 def chained():
-    """Player 0: a forced start, a choice, two forced moves, a choice; 1: a choice."""
+    """Return a game in which player 0 has forced moves before and between choices."""
     values = np.random.default_rng(5).normal(size=(8, 3))
-    return made(([0, 1, 2, 4, 5], [1, 2, 1, 1, 2]), ([0], [2]), values)
+    return game_of_payoff_array(([0, 1, 2, 4, 5], [1, 2, 1, 1, 2]), ([0], [2]), values)
 
 
 def form_of(name):
@@ -63,20 +63,20 @@ def form_of(name):
     return games.compiled(name).sequence_form
 
 
-def test_forced_moves_are_numbered_as_what_is_before_them():
+def test_forced_sequences_have_the_number_of_their_parent():
     free = forced.leave_out(*chained())
     own, other = free.decisions
     assert own.parent.tolist() == [0, 1] and own.num_actions.tolist() == [2, 2]
     assert free.numbers[0].tolist() == [0, 0, 1, 2, 1, 1, 3, 4]
     assert free.numbers[1].tolist() == [0, 1, 2] and other.num_sequences == 3
-    # Each pair of sequences once, with all that is paid there.
+    # Each pair of sequences occurs once, with the sum of its payoffs.
     assert len(free.payoffs.values) == 5 * 3
     assert free.payoffs.values.sum() == pytest.approx(chained()[1].values.sum())
 
 
 @pytest.mark.parametrize("name", GAMES)
-def test_the_game_is_the_same(name):
-    """By all that is paid, and by best responses to sums of reach by position."""
+def test_values_without_forced_moves_are_unchanged(name):
+    """Compare expected values and best-response values of random strategies."""
     form = form_of(name)
     without = forced.without(form)
     before, after = (sum(own.size for own in f.layouts) for f in (form, without))
@@ -112,7 +112,7 @@ def test_the_game_is_the_same(name):
         best_responses.nash_conv(without, reach)
 
 
-def test_games_without_forced_moves_and_locked_ones_stay_as_they_are():
+def test_games_without_forced_moves_and_with_locks_are_unchanged():
     for name in ("kuhn", "goofspiel4"):
         assert forced.without(form_of(name)) is form_of(name)
     form = form_of("liars_dice_1x3")
@@ -122,7 +122,7 @@ def test_games_without_forced_moves_and_locked_ones_stay_as_they_are():
 
 
 @pytest.mark.parametrize(("name", "algorithm"), PAIRS)
-def test_solvers_do_the_same(name, algorithm):
+def test_solvers_give_equal_strategies_without_forced_moves(name, algorithm):
     form = form_of(name)
     first, second = (solver_of(f, algorithm) for f in (form, forced.without(form)))
     for solver in (first, second):
@@ -139,12 +139,12 @@ def test_solvers_do_the_same(name, algorithm):
         assert (played[own.first_sequence[own.num_actions == 1]] == 1).all()
 
 
-def test_ties_are_ties():
-    """Payoffs that add up to nothing but rounding decide nothing."""
+def test_rounding_of_summed_payoffs_does_not_break_ties():
+    """Payoffs that sum to zero except for rounding do not change the strategy."""
     values = np.zeros((3, 4))
     values[1, 1:] = 0.1, 0.2, -0.3
     assert values[1, 1:].sum() != 0
-    game = made(([0], [2]), ([0, 0, 0], [1, 1, 1]), values)
+    game = game_of_payoff_array(([0], [2]), ([0, 0, 0], [1, 1, 1]), values)
     for form in (layout.build(*game), forced.without(layout.build(*game))):
         solver = solver_of(form, "cfr")
         solver.run(5)
@@ -154,13 +154,18 @@ def test_ties_are_ties():
 @pytest.mark.parametrize(
     "game",
     [
-        made(([0, 1], [1, 1]), ([0], [2]), np.arange(9.0).reshape(3, 3)),
-        made(([0], [1]), ([0, 1], [1, 1]), np.ones((2, 3))),
-        (made(([0], [1]), ([0], [2]), np.ones((2, 3)))[0], Payoffs(*np.zeros((3, 0)))),
+        game_of_payoff_array(
+            ([0, 1], [1, 1]), ([0], [2]), np.arange(9.0).reshape(3, 3)
+        ),
+        game_of_payoff_array(([0], [1]), ([0, 1], [1, 1]), np.ones((2, 3))),
+        (
+            game_of_payoff_array(([0], [1]), ([0], [2]), np.ones((2, 3)))[0],
+            Payoffs(*np.zeros((3, 0))),
+        ),
     ],
     ids=["one player decides", "nobody does", "nothing is paid"],
 )
-def test_who_has_nothing_to_decide(game):
+def test_solves_games_in_which_a_player_has_no_choice(game):
     decisions, payoffs = game
     payoffs = Payoffs(*(part.astype(np.int32) for part in payoffs[:2]), payoffs.values)
     form = layout.build(decisions, payoffs)
@@ -176,7 +181,7 @@ def test_who_has_nothing_to_decide(game):
         assert (solver.average_behaviour(0)[: len(decisions[0]) + 1] == 1).all()
 
 
-def test_padding_changes_nothing():
+def test_padding_does_not_change_iterates():
     form = form_of("liars_dice_1x3")
     free = forced.leave_out(form.decisions, form.payoffs)
     need = layout.shapes_of(free.decisions, free.payoffs)
@@ -198,7 +203,7 @@ def test_padding_changes_nothing():
 @pytest.mark.parametrize(
     "algorithm", ["cfr+", "pdhg", pytest.param("egt", marks=pytest.mark.slow)]
 )
-def test_solve_leaves_them_out(algorithm, tmp_path, monkeypatch):
+def test_solve_removes_forced_moves(algorithm, tmp_path, monkeypatch):
     seen, without = [], forced.without
 
     def spy(form):

@@ -1,4 +1,4 @@
-"""The contract of represented games, for three forms and one that delegates."""
+"""The contract of `GameForm`, for three forms and a form that delegates."""
 
 import dataclasses
 
@@ -22,7 +22,7 @@ HEX = "dark_hex(num_rows=2,num_cols=2)"
 
 
 class Delegate:
-    """A form of another class, which has the members of the protocol and no more."""
+    """A form of another class, with only the members of the protocol."""
 
     kind = "delegate"
 
@@ -39,7 +39,7 @@ def build_delegate(game):
     return Delegate(spiel_cr.build_tree(game))
 
 
-# For each form how it is built, two different games and the kind.
+# For each form: its builder, two different games, and its kind.
 CASES = {
     "tree": (spiel_cr.build_tree, "leduc_poker", "kuhn_poker", "tree"),
     "simultaneous": (spiel_cr.build_tree, "matrix_mp", "matrix_rps", "tree"),
@@ -60,7 +60,7 @@ def case(request):
     return build, game, other, kind, build(game)
 
 
-def test_the_protocol_is_kept(case):
+def test_forms_implement_the_protocol(case):
     *_, kind, form = case
     assert all(hasattr(form, name) for name in MEMBERS)
     assert form.kind == kind and isinstance(form.game, pyspiel.Game)
@@ -82,7 +82,7 @@ def test_labels_are_unique_for_each_player(case):
 
 
 def test_infosets_of_states_agree_with_random_play(case):
-    """Equal strings are equal infosets; parents are what the player did last."""
+    """Equal strings give equal infosets, whose parent is the player's last action."""
     *_, form = case
     random, by_string = np.random.default_rng(0), {}
     visited = [set(), set()]
@@ -117,7 +117,7 @@ def test_states_without_a_decision_are_rejected(case):
         form.infoset_of(state)
 
 
-def test_hashes_tell_games_apart_and_not_builds(case):
+def test_game_ids_depend_on_the_game_and_not_on_the_build(case):
     build, game, other, _, form = case
     again = build(game)
     assert again.game_id == form.game_id and again.decisions_id == form.decisions_id

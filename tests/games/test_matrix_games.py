@@ -17,7 +17,7 @@ def names_of(state):
 
 
 @pytest.mark.parametrize("shape", [(1, 1), (1, 3), (4, 2), (3, 3)])
-def test_payoffs_are_those_of_the_array(shape):
+def test_payoffs_equal_the_array(shape):
     matrix = np.random.default_rng(0).normal(size=shape)
     game = spiel_cr.matrix_game(matrix)
     for row, column in np.ndindex(shape):
@@ -26,7 +26,7 @@ def test_payoffs_are_those_of_the_array(shape):
         first = state.information_state_string(1)
         state.apply_action(state.legal_actions()[column])
         assert state.returns() == [matrix[row, column], -matrix[row, column]]
-        # The column player does not see the row.
+        # The column player does not observe the row.
         other = game.new_initial_state()
         other.apply_action(other.legal_actions()[0])
         assert other.information_state_string(1) == first
@@ -39,7 +39,7 @@ def test_payoffs_are_those_of_the_array(shape):
     assert (matrix @ columns).max() == pytest.approx(value, abs=1e-9)
 
 
-def test_names_and_identity():
+def test_action_names_and_payoffs_identify_the_game():
     game = spiel_cr.matrix_game([[1, 0], [0, 2]], ["up", "down"], ["left", "right"])
     state = game.new_initial_state()
     assert names_of(state) == ["up", "down"]
@@ -60,7 +60,7 @@ def test_names_and_identity():
         "\ufeff" + RPS.replace("\n", "\r\n").replace("rock,0", '"rock", 0'),
     ],
 )
-def test_spellings_of_a_file(text, tmp_path):
+def test_accepts_csv_variants(text, tmp_path):
     path = tmp_path / "game.CSV"
     path.write_text(text, "utf-8", newline="")
     result = spiel_cr.solve(str(path), "lp")
@@ -79,7 +79,7 @@ def test_spellings_of_a_file(text, tmp_path):
         ("a,b\n", "shape"),
     ],
 )
-def test_invalid_files(text, message, tmp_path):
+def test_rejects_invalid_files(text, message, tmp_path):
     path = tmp_path / "game.csv"
     path.write_text(text)
     with pytest.raises(ValueError, match=message):
@@ -96,14 +96,14 @@ def test_invalid_files(text, message, tmp_path):
         (([[1, 2]], None, ["a"]), "column_names: 1 names for 2"),
     ],
 )
-def test_invalid_arguments(arguments, message):
+def test_rejects_invalid_arguments(arguments, message):
     with pytest.raises(ValueError, match=re.escape(message)):
         spiel_cr.matrix_game(*arguments)
     with pytest.raises(FileNotFoundError, match="no such file"):
         spiel_cr.load_game("missing.csv")
 
 
-def test_command(tmp_path, capsys):
+def test_solve_command_reads_csv_files(tmp_path, capsys):
     path = tmp_path / "rps.csv"
     path.write_text(RPS)
     report, text, _ = commands.told(capsys, "solve", "--game", path, "--algorithm=lp")

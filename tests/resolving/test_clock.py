@@ -1,4 +1,4 @@
-"""Thinking against the clock, by a clock that moves only when an iteration is done."""
+"""Moves with a time limit, tested with a fake clock that only iterations advance."""
 
 import gc
 import time
@@ -13,7 +13,7 @@ from spiel_cr.solvers.cfr import solver as solver_module
 
 
 class FakeTime:
-    """Stands in for the module `time`."""
+    """A replacement for the module `time`."""
 
     def __init__(self):
         self.now = 1000.0
@@ -36,10 +36,15 @@ def fake(monkeypatch):
 
 
 def slow_solver(time, seconds, *, overhead=0.0):
-    """A solver whose iterations take `seconds` each, `overhead` for each call.
+    """Create a solver with a fixed time per iteration and per call.
+
+    Args:
+      time: A `FakeTime` that iterations advance.
+      seconds: Seconds per iteration, or a function of the state.
+      overhead: Seconds per call.
 
     Returns:
-      The solver, and the chunks it has done so far.
+      The solver, and a list of the numbers of iterations of its calls so far.
     """
     chunks = []
 
@@ -63,10 +68,10 @@ def slow_solver(time, seconds, *, overhead=0.0):
 
 @pytest.mark.parametrize("seconds", [1e-6, 1e-4, 3e-3, 0.02, 0.09])
 @pytest.mark.parametrize("overhead", [0.0, 2e-3])
-def test_run_until_keeps_the_deadline_and_uses_the_time(fake, seconds, overhead):
-    """It overshoots by no more than a call costs besides its iterations.
+def test_run_until_uses_the_time_and_meets_the_deadline(fake, seconds, overhead):
+    """The run overshoots by at most the overhead of one call.
 
-    And it stops only when less than two iterations would fit.
+    It stops only if fewer than two further iterations fit.
     """
     solver, chunks = slow_solver(fake, seconds, overhead=overhead)
     deadline = fake.now + 0.1
@@ -74,35 +79,32 @@ def test_run_until_keeps_the_deadline_and_uses_the_time(fake, seconds, overhead)
     assert done == sum(chunks) == solver.iterations >= 1
     left = deadline - fake.now
     assert -overhead <= left <= max(2 * (seconds + overhead), 5e-4) + 1e-9
-    # Chunks never grow to more than half of what is left.
+    # No chunk is planned for more than half of the remaining time.
     assert max(chunks) * seconds <= 0.05 + seconds
     if seconds == 1e-6:
         assert len(chunks) < 30
 
 
-def test_at_least_one_iteration_is_done(fake):
+def test_run_until_does_at_least_one_iteration(fake):
     solver, _ = slow_solver(fake, 1e-3)
     assert solver.run_until(fake.now - 5.0) == 1
     assert solver.run_until(fake.now - 5.0) == 1
     assert solver.iterations == 2
 
 
-def test_run_until_stops_at_the_most_iterations(fake):
+def test_run_until_stops_at_the_maximum_number_of_iterations(fake):
     solver, chunks = slow_solver(fake, 1e-6)
     assert solver.run_until(fake.now + 10.0, most=37) == 37
     assert solver.run_until(fake.now + 10.0, most=5) == 5
     assert solver.iterations == sum(chunks) == 42
 
 
-def test_iterations_that_become_slower_are_noticed(fake):
-    """A chunk takes at most twice as long as planned, so half the time is enough."""
+def test_run_until_adapts_to_slower_iterations(fake):
+    """Iterations take twice as long as measured, which half of the time covers."""
     solver, _ = slow_solver(fake, lambda s: 2e-4 if s.iteration < 100 else 4e-4)
     deadline = fake.now + 0.2
     solver.run_until(deadline)
     assert 0 <= deadline - fake.now < 2e-3
-
-
-# Moves.
 
 
 def move(watch, fake, solver, *, after=0.0, tail=0.0):
@@ -112,8 +114,8 @@ def move(watch, fake, solver, *, after=0.0, tail=0.0):
         fake.now += tail
 
 
-def test_moves_in_time(fake):
-    """Fifteen per cent of a move's time are never planned for."""
+def test_moves_meet_the_deadline_with_a_reserve(fake):
+    """15% of the time of a move are kept as a reserve."""
     watch = clock.Clock(100.0, None)
     solver, _ = slow_solver(fake, 1e-3)
     for _ in range(5):
@@ -127,8 +129,8 @@ def test_moves_in_time(fake):
 
 
 @pytest.mark.parametrize("where", ["after", "tail"])
-def test_what_comes_after_iterating_is_learned(fake, where):
-    """The first move is late by what nobody knew of; the next ones leave time."""
+def test_time_after_iterating_is_learned(fake, where):
+    """The first move is late by an unknown delay; later moves reserve time for it."""
     watch = clock.Clock(100.0, None)
     solver, _ = slow_solver(fake, 1e-3)
     spent = []
@@ -139,15 +141,15 @@ def test_what_comes_after_iterating_is_learned(fake, where):
     assert spent[0] > 0.1
     assert max(spent[1:]) <= 0.085 + 1e-9
     assert watch.statistics.deadline_misses == 1
-    # It is forgotten slowly where it was an exception.
+    # Without further delays, the reserve decays slowly.
     for _ in range(60):
         before = fake.now
         move(watch, fake, solver)
     assert fake.now - before > 0.08
 
 
-def test_what_other_work_takes_is_kept_free(fake):
-    """Beside it, a solve ends later than it was asked to, whenever that is."""
+def test_time_of_background_load_is_reserved(fake):
+    """Background load delays the end of every solve by the same time."""
     watch = clock.Clock(100.0, None)
     loss, spent = 0.04, []
 
@@ -167,13 +169,13 @@ def test_what_other_work_takes_is_kept_free(fake):
     loss = 2.0
     moves(1)
     loss = 0.0
-    moves(1)  # it still thinks a while
+    moves(1)  # the move still has some time to solve
     assert 0.03 < spent[-1] < 0.04
     moves(200)
     assert 0.08 < spent[-1] <= 0.085 + 1e-9
 
 
-def test_late_moves_are_counted(fake):
+def test_deadline_misses_are_counted(fake):
     watch = clock.Clock(100.0, None)
     solver, _ = slow_solver(fake, 0.3)
     for k in range(1, 4):
@@ -183,7 +185,7 @@ def test_late_moves_are_counted(fake):
     assert watch.statistics.iterations == 3
 
 
-def test_several_solves_share_a_move(fake):
+def test_solves_of_a_move_share_its_time(fake):
     watch = clock.Clock(100.0, None)
     solver, _ = slow_solver(fake, 1e-4)
     before, times = fake.now, []
@@ -198,8 +200,8 @@ def test_several_solves_share_a_move(fake):
     assert watch.statistics.solves == 3 and watch.statistics.moves == 1
 
 
-def test_what_one_answer_took_after_its_solve_is_forgotten_by_and_by(fake):
-    """Even where it left no time to solve anything since."""
+def test_reserved_time_decays_while_nothing_is_solved(fake):
+    """The reserve decays even if it leaves no time to solve anything."""
     watch = clock.Clock(10.0, None)
     watch._tail = 0.02
     with watch.move():
@@ -211,7 +213,7 @@ def test_what_one_answer_took_after_its_solve_is_forgotten_by_and_by(fake):
         assert watch.deadline() - fake.now > 0.007
 
 
-def test_without_a_clock_all_iterations_are_done(fake):
+def test_all_iterations_are_done_without_a_time_limit(fake):
     watch = clock.Clock(None, 40)
     solver, _ = slow_solver(fake, 10.0)
     assert watch.deadline() is None
@@ -222,8 +224,8 @@ def test_without_a_clock_all_iterations_are_done(fake):
 
 
 @pytest.mark.parametrize(("move_ms", "waits"), [(50.0, True), (None, False)])
-def test_garbage_waits_for_the_answer(move_ms, waits):
-    """Under a clock; a search through all objects would make the answer late."""
+def test_garbage_collection_waits_for_the_end_of_the_move(move_ms, waits):
+    """With a time limit, garbage collection is postponed because it could take long."""
     searches = []
     gc.callbacks.append(lambda phase, info: searches.append(phase))
     try:
@@ -237,7 +239,7 @@ def test_garbage_waits_for_the_answer(move_ms, waits):
     assert gc.isenabled() and (during == 0) == waits
 
 
-def test_no_search_for_garbage_begins_right_after_the_answer():
+def test_garbage_collection_does_not_start_right_after_a_move():
     many = 3 * gc.get_threshold()[0]
     with clock.Clock(50.0, None).move():
         made = [[n] for n in range(many)]
@@ -250,7 +252,7 @@ def test_no_search_for_garbage_begins_right_after_the_answer():
     assert not searches and len(made) == many and len(answer) == 100
 
 
-def test_who_needs_no_search_for_garbage_gets_none():
+def test_disabled_garbage_collection_stays_disabled():
     gc.disable()
     try:
         with clock.Clock(50.0, None).move():
@@ -260,7 +262,7 @@ def test_who_needs_no_search_for_garbage_gets_none():
         gc.enable()
 
 
-def test_both_budgets_whichever_ends_first(fake):
+def test_solve_stops_at_the_first_of_both_budgets(fake):
     watch = clock.Clock(100.0, 40)
     quick, _ = slow_solver(fake, 1e-5)
     move(watch, fake, quick)
@@ -271,8 +273,8 @@ def test_both_budgets_whichever_ends_first(fake):
     assert watch.statistics.deadline_misses == 0
 
 
-def test_statistics_restart(fake):
-    """What was recorded is gone; what a solve takes besides iterating is not."""
+def test_restart_resets_statistics_but_keeps_learned_times(fake):
+    """Counts restart from zero; the learned time after iterating is kept."""
     watch = clock.Clock(100.0, None)
     solver, _ = slow_solver(fake, 1e-3)
     move(watch, fake, solver, after=0.04)
@@ -294,7 +296,9 @@ def test_statistics_restart(fake):
         (50, 9, 70, 70),
     ],
 )
-def test_time_before_the_first_move(move_ms, iterations, init_ms, milliseconds):
+def test_init_deadline_defaults_to_ten_moves(
+    move_ms, iterations, init_ms, milliseconds
+):
     begun = time.perf_counter()
     deadline = clock.Clock(move_ms, iterations).init_deadline(init_ms)
     if milliseconds is None:
@@ -303,7 +307,7 @@ def test_time_before_the_first_move(move_ms, iterations, init_ms, milliseconds):
         assert 0 <= deadline - begun - milliseconds / 1000 < 1
 
 
-def test_costs_are_lines():
+def test_cost_fits_a_line():
     cost = clock.Cost()
     assert cost.line == (0, 0)
     for count in (1000, 100, 200, 500, 900):
@@ -312,5 +316,5 @@ def test_costs_are_lines():
     assert fixed == pytest.approx(0.1) and each == pytest.approx(1e-4)
     for _ in range(100):
         cost.add(10, 0.2)
-    # The first measurement stays, so that a history cannot seem free.
+    # The first measurement is kept, so the cost per unit stays positive.
     assert cost.line[1] > 0

@@ -1,4 +1,4 @@
-"""Promises that the plan keeps, and solutions that are taken only if they keep them."""
+"""Constraints on opponent values, and rejection of solutions that violate them."""
 
 import itertools
 
@@ -23,8 +23,8 @@ TOLERANCE = 1e-12
 
 
 @pytest.mark.parametrize("player", PLAYERS)
-def test_values_of_best_responses_by_trying_all_plans(player):
-    """Kuhn poker: all 64 pure strategies of the opponent, by recursion over states."""
+def test_opponent_responses_equal_the_best_of_all_pure_strategies(player):
+    """Enumerate all 64 pure strategies of the opponent in Kuhn poker."""
     tree = games.compiled("kuhn")
     d, walked = decompose(tree, player), reference.Tree(tree.game)
     numbers = reference.node_numbers(walked, tree)
@@ -68,7 +68,9 @@ ROWS = [
 
 
 @pytest.mark.parametrize(("name", "before", "gadget"), ROWS)
-def test_never_more_exploitable_than_the_blueprint(name, before, gadget):
+def test_resolving_never_increases_exploitability_of_the_blueprint(
+    name, before, gadget
+):
     tree = games.compiled(name)
     blueprint = solve(tree, "cfr+", before)
     leaf = Continuations(blueprint.average, 4)
@@ -77,32 +79,34 @@ def test_never_more_exploitable_than_the_blueprint(name, before, gadget):
 
 
 @pytest.mark.slow
-def test_issue_bars_of_goofspiel():
-    """Four cards, a blueprint of 0.0022: measured 4e-7."""
+def test_resolving_goofspiel_reaches_low_nash_conv():
+    """The blueprint's NashConv is 0.0022; re-solving was measured to reach 4e-7."""
     tree = games.compiled("goofspiel4")
     leaf = Continuations(solve(tree, "cfr+", 100).average, 4)
     config = ResolvingConfig("pcfr+", 300, depth=2, leaf=leaf)
     assert resolve(tree, config).nash_conv() < 1e-4
 
 
-class Wrong(Continuations):
-    """Values that have nothing to do with the game."""
+class RandomLeafValues(Continuations):
+    """Leaf values that are unrelated to the game."""
 
     def __call__(self, game, histories, player=0, /):
         values = np.random.default_rng(1).normal(size=(len(game.histories), self.k))
         return 5 * values[histories]
 
 
-def test_a_solution_that_breaks_promises_is_not_taken():
-    """With wrong leaf values, either what is solved is as good, or the plan stays."""
+def test_solutions_that_violate_constraints_are_rejected():
+    """Wrong leaf values never make the strategy worse than the incumbent strategy."""
     tree = games.compiled("kuhn")
     blueprint = solve(tree, "cfr+", 30)
     result = resolve(
         tree,
-        ResolvingConfig("cfr+", 100, depth=1, leaf=Wrong(blueprint.average, 2)),
+        ResolvingConfig(
+            "cfr+", 100, depth=1, leaf=RandomLeafValues(blueprint.average, 2)
+        ),
     )
     assert result.nash_conv() <= blueprint.nash_conv() + TOLERANCE
-    values = Wrong(blueprint.average, 2)
+    values = RandomLeafValues(blueprint.average, 2)
     unguarded = resolve(
         tree,
         ResolvingConfig("cfr+", 100, depth=1, leaf=lambda t, h: values(t, h)[:, 0]),
@@ -117,7 +121,7 @@ def test_a_solution_that_breaks_promises_is_not_taken():
         pytest.param("leduc7", "cfrd", marks=pytest.mark.slow),
     ],
 )
-def test_a_player_in_a_match_plays_what_resolve_finds(name, gadget):
+def test_match_player_equals_resolve(name, gadget):
     tree = games.compiled(name)
     blueprint = solve(tree, "cfr+", 20).average
     leaf = Continuations(blueprint, 3)
@@ -127,12 +131,12 @@ def test_a_player_in_a_match_plays_what_resolve_finds(name, gadget):
         resolver = Resolver(tree, player, config)
         played = everywhere(resolver)
         np.testing.assert_allclose(played, whole.average[player], atol=1e-9)
-        # And that is neither all of the plan nor nothing of it.
+        # The match player deviates from the blueprint somewhere.
         assert np.abs(played - blueprint[player]).max() > 1e-3
 
 
-def test_where_the_player_never_comes_the_plan_stays():
-    """Kuhn poker, player 0 always bets first: its second turn, after passing."""
+def test_unreached_infosets_keep_the_incumbent_strategy():
+    """In Kuhn poker, a player 0 that always bets never reaches its second turn."""
     tree = games.compiled("kuhn")
     d = decompose(tree, 0)
     incumbent, other = random_behaviours(tree, 5)
@@ -154,7 +158,7 @@ def test_where_the_player_never_comes_the_plan_stays():
     assert np.abs(resolved(0.5).behaviour - incumbent).max() > 0.01
 
 
-def test_promises_are_best_responses_whatever_is_asked_for():
+def test_rejects_values_setting_with_continuations():
     leaf = Continuations(random_behaviours(games.compiled("kuhn"), 1), 2)
     with pytest.raises(ValueError, match="constraints are best-response values"):
         ResolvingConfig(iterations=1, depth=1, leaf=leaf, values="best_response")

@@ -1,4 +1,4 @@
-"""Continual resolving: NashConv of what it plays everywhere, and what it rests on."""
+"""Continual re-solving: NashConv of the complete strategy, and its components."""
 
 import dataclasses
 import functools
@@ -37,9 +37,9 @@ def nash_conv(name, variant, iterations):
     return exploitability.nash_conv(result.tree.game, result.average_policy())
 
 
-# Two to eight times what was measured; an earlier, independent prototype of CFR+ on the
-# first three games reached 4.8e-4, 1.1e-2, 3.7e-4. A solve without gadget, or
-# with wrong values at it, stays above 0.01.
+# Bounds are two to eight times the measured values. An independent prototype of CFR+
+# reached 4.8e-4, 1.1e-2 and 3.7e-4 on the first three games. Without a gadget, or with
+# wrong gadget values, NashConv stays above 0.01.
 BOUNDS = [
     ("liars_dice_1x4", "cfr+", 500, 2e-3, slow),
     ("princess4", "cfr+", 500, 3e-2, slow),
@@ -64,7 +64,7 @@ BOUNDS = [
     ("name", "variant", "iterations", "bound"),
     [pytest.param(*row[:4], marks=row[4], id=f"{row[0]}-{row[1]}") for row in BOUNDS],
 )
-def test_nash_conv_is_under_its_bound(name, variant, iterations, bound):
+def test_nash_conv_is_below_its_bound(name, variant, iterations, bound):
     # Rounding of OpenSpiel's sums may make an exact equilibrium slightly negative.
     assert -1e-9 <= nash_conv(name, variant, iterations) <= bound
     result = resolved(name, variant, iterations)
@@ -95,10 +95,13 @@ class AverageValues:
         ("princess4", "cfr+", 0.1, 1e-2),
     ],
 )
-def test_values_of_average_strategies_get_stuck(name, variant, stuck, good):
-    """What the iterates' mean values are for: the others do not converge.
+def test_opponent_values_of_average_strategies_do_not_converge(
+    name, variant, stuck, good
+):
+    """Only mean values of the iterates converge.
 
-    Measured with 500 to 6000 iterations: 0.082, 0.04, 0.3 or more, whatever the number.
+    With values of average strategies, 500 to 6,000 iterations all gave NashConv of at
+    least 0.082, 0.04 and 0.3.
     """
     tree, behaviours = games.compiled(name), []
     for player in PLAYERS:
@@ -114,8 +117,8 @@ def test_values_of_average_strategies_get_stuck(name, variant, stuck, good):
     assert nash_conv(name, variant, 2000) < good
 
 
-def test_infosets_that_are_never_reached_have_a_strategy():
-    """Reach of player 0 set to zero above its second layer: still all distributions."""
+def test_unreached_infosets_have_valid_strategies():
+    """Player 0 has reach zero at many infosets of its second and third layer."""
     d = decomposition.decompose(games.compiled("goofspiel4"), 0)
     state = Role(d).start()
     decisions = d.tree.infosets[0].decisions
@@ -130,7 +133,7 @@ def test_infosets_that_are_never_reached_have_a_strategy():
     np.testing.assert_allclose(sums, 1, atol=1e-12)
 
 
-def test_same_bits_twice():
+def test_repeated_runs_are_bitwise_identical():
     one = continual.resolve(games.compiled("goofspiel4"), "pdcfr+", 150)
     other = continual.resolve(
         tree_builder.build_tree(games.BY_NAME["goofspiel4"].string, observations=True),
@@ -141,16 +144,16 @@ def test_same_bits_twice():
         assert one.average[p].tobytes() == other.average[p].tobytes()
 
 
-def test_no_second_compilation():
-    # Not `resolved`, whose programs may have been thrown away since.
+def test_second_run_compiles_nothing():
+    # The cached `resolved` is not used, because its functions may have been deleted.
     continual.resolve("kuhn_poker", "cfr+", 3)
     programs = cfr.compilations()
     continual.resolve("kuhn_poker", "cfr+", 33)
     assert cfr.compilations() == programs
 
 
-def test_the_first_layer_is_the_whole_game():
-    """The first act is solved without gadget: exactly as `solve` with i first."""
+def test_first_layer_equals_solving_the_whole_game():
+    """The first layer has no gadget, so it equals `solve` if i updates first."""
     compiled = games.compiled("goofspiel4")
     for p in PLAYERS:
         d = decomposition.decompose(compiled, p)
@@ -166,18 +169,15 @@ def test_the_first_layer_is_the_whole_game():
         decisions = compiled.infosets[p].decisions
         expected = conversions.behaviour_from_reach(decisions, whole.average(p))
         here = np.isin(decisions.owner, np.flatnonzero(d.player_layer == 1))
-        # The forest sums in another order, and ties may turn on rounding; the first
-        # decision's average is insensitive to them.
+        # The forest sums in a different order, so rounding may break ties differently;
+        # the average at the first decision is insensitive to them.
         np.testing.assert_allclose(state.behaviour[here], expected[here], atol=0.05)
         below = ~here
         np.testing.assert_array_equal(state.behaviour[below], start.behaviour[below])
 
 
-# Values at augmented infosets.
-
-
 class Recorder:
-    """Solves forests step by step; keeps each iterate of both players."""
+    """A solver factory that records each iterate of both players."""
 
     def __init__(self, variant, iterations):
         self._make, self._iterations = forest_solver(variant, 0), iterations
@@ -189,13 +189,13 @@ class Recorder:
         for _ in range(self._iterations):
             before = solver.current_behaviour(1 - d.player)
             solver.run(1)
-            # The resolving player has moved on when the opponent's values are taken.
+            # The re-solving player has already updated when the values are computed.
             self.iterates.append((solver.current_behaviour(d.player), before))
         return solver
 
 
 def policy_of_iterate(tree, d, forest, behaviour_above, iterate):
-    """The reference policy of an iterate of a forest, i's behaviour above it."""
+    """Return the reference policy of an iterate, with i's strategy above it."""
     policy = tree.uniform()
     sides = (
         (d.player, forest.infosets, iterate[0], 0),
@@ -225,8 +225,8 @@ def policy_of_iterate(tree, d, forest, behaviour_above, iterate):
         *(pytest.param("goofspiel4", 1, v, marks=slow) for v in ("cfr", "cfr+")),
     ],
 )
-def test_values_at_augmented_infosets_are_means_over_iterates(name, player, variant):
-    """Computed by recursion over OpenSpiel's states, from the very iterates."""
+def test_opponent_values_are_weighted_means_over_iterates(name, player, variant):
+    """Compare with a recursion over OpenSpiel's states that uses the same iterates."""
     d = decomposition.decompose(games.compiled(name), player)
     tree = reference.Tree(d.tree.game)
     brute = Brute(tree, player, by_turns=False)
@@ -262,8 +262,7 @@ def test_values_at_augmented_infosets_are_means_over_iterates(name, player, vari
         assert np.abs(expected).max() > 1e-3
 
 
-def test_the_gadget_is_used():
-    """Other opponent values give another strategy."""
+def test_opponent_values_change_the_resolved_strategy():
     d = decomposition.decompose(games.compiled("kuhn"), 0)
     role, solve = Role(d), forest_solver("cfr+", 500)
     first = role.resolve(1, role.start(), solve)
@@ -278,21 +277,18 @@ def test_the_gadget_is_used():
         assert np.abs(other[at] - strategies[0][at]).max() > 0.01
 
 
-# Games with a trait.
-
-
 @pytest.mark.parametrize("seed", [1, pytest.param(4, marks=slow)])
-def test_random_games(seed):
+def test_resolves_random_games(seed):
     compiled = tree_builder.build_tree(
         random_game(seed, depth=5, transient=0.4), observations=True
     )
     result = continual.resolve(compiled, "pdcfr+", 1000)
     found = exploitability.nash_conv(compiled.game, result.average_policy())
-    # Utilities up to 3; far below what a wrong decomposition gives (0.1 and more).
+    # Utilities are up to 3; a wrong decomposition gives NashConv of 0.1 or more.
     assert -1e-9 <= found < 1e-3
 
 
-def test_one_player_games():
+def test_resolves_games_in_which_one_player_acts():
     def rules(path):
         if not path:
             return Node(1, (0, 1), ("", "move"))
@@ -303,10 +299,10 @@ def test_one_player_games():
     assert result.average[1][1] > 0.99
 
 
-def test_float32():
+def test_float32_is_as_exact_as_float64():
     result = continual.resolve(games.compiled("kuhn"), "cfr+", 500, dtype=np.float32)
     found = exploitability.nash_conv(result.tree.game, result.average_policy())
-    # As in double precision, which gives 5e-4; epsilon is 6e-8.
+    # Double precision gives 5e-4; the rounding unit of float32 is 6e-8.
     assert found < 2e-3
 
 
@@ -323,14 +319,14 @@ def test_float32():
     ],
     ids=str,
 )
-def test_refusals(change, message):
+def test_rejects_invalid_arguments(change, message):
     arguments = {"game": "kuhn_poker", "iterations": 3, **change}
     with pytest.raises(ValueError, match=message):
         continual.resolve(**arguments)
 
 
-def test_settings_of_a_player_resolve_a_whole_game():
-    """Those of a match are refused, and settings that are said twice."""
+def test_accepts_a_resolving_config():
+    """Settings for matches only and duplicate iterations are rejected."""
     config = ResolvingConfig(solver="dcfr", iterations=7)
     found = continual.resolve("kuhn_poker", config)
     assert (found.algorithm, found.iterations) == ("dcfr", 7)

@@ -1,7 +1,7 @@
-"""Cutting a game into layers, augmented infosets and subgames; their forests.
+"""Decomposition of a game into layers, augmented infosets and subgames.
 
-The decomposition is checked against plain loops over OpenSpiel's states; as a whole,
-with the gadget games made of it, in `test_gadget.py`.
+The decomposition is compared with plain loops over OpenSpiel's states. `test_gadget.py`
+tests the gadget games that are built from it.
 """
 
 import functools
@@ -56,7 +56,7 @@ class Brute:
         return self.tree.nodes[index].sequences[1 - self.player]
 
     def _augmented(self) -> None:
-        """Merges roots that o cannot tell apart, until nothing changes."""
+        """Merge roots that o cannot distinguish, until nothing changes."""
         nodes, o = self.tree.nodes, 1 - self.player
         self.augmented = {r: r for r in self.roots}
 
@@ -101,7 +101,7 @@ class Brute:
                 return
 
     def _subgames(self) -> None:
-        """Connected components, by spreading labels."""
+        """Compute connected components by propagating labels."""
         nodes = self.tree.nodes
         label = {r: r for r in self.roots}
         changed = True
@@ -118,7 +118,7 @@ class Brute:
 
 
 def brute_of(name: str, player: int) -> Brute:
-    """A cut by turns exactly where decompose makes one."""
+    """Return the brute-force decomposition, by turns if `decompose` uses turns."""
     d = cut(name, player)
     tree = reference.Tree(games.compiled(name).game)
     return Brute(tree, player, by_turns=not d.opens.all())
@@ -137,7 +137,7 @@ def check_against_brute(compiled, d, brute) -> None:
     for p, layers in ((player, d.player_layer), (1 - player, d.other_layer)):
         for i, key in enumerate(compiled.infosets[p].keys):
             members = tree.infosets[p, key]
-            # Each infoset lies in exactly one layer.
+            # Each infoset belongs to exactly one layer.
             assert {brute.layer[m] for m in members} == {layers[i]}
             if p == player:
                 opens = {brute.anchor[m] == m for m in members}
@@ -154,8 +154,7 @@ def check_against_brute(compiled, d, brute) -> None:
     closed = d.player_subgame[~d.opens]
     assert (closed == -1).all()
 
-    # Augmented infosets: as many, in the same layers and subgames, after the same
-    # moves of o.
+    # The number of augmented infosets and their layers and subgames are equal.
     def names(augmented):
         return sorted(augmented, key=repr)
 
@@ -168,8 +167,8 @@ def check_against_brute(compiled, d, brute) -> None:
     expected = names((brute.layer[g], number[brute.subgame[g]]) for g in leaders)
     assert found == expected
 
-    # o's extended sequence at terminals: its own, or the augmented infoset if it has
-    # not moved.
+    # o's extended sequence at a terminal node is its sequence, or the augmented
+    # infoset if o has not moved since.
     count = compiled.infosets[1 - player].decisions.num_sequences
     meant = {}
     for t, extended in zip(terminals, d.extended[d.terminals], strict=True):
@@ -186,13 +185,13 @@ def check_against_brute(compiled, d, brute) -> None:
 
 
 @every_cut
-def test_decomposition_by_brute_force(name, player):
+def test_decomposition_equals_brute_force(name, player):
     check_against_brute(games.compiled(name), cut(name, player), brute_of(name, player))
 
 
 @pytest.mark.parametrize("seed", range(15))
 @pytest.mark.parametrize("turns", ["by depth", "by history"])
-def test_random_decompositions_by_brute_force(turns, seed):
+def test_decompositions_of_random_games_equal_brute_force(turns, seed):
     game = made_games.random_game(seed, turns=turns, transient=0.5, remembered=0.3)
     compiled = tree_builder.build_tree(game, observations=True)
     tree = reference.Tree(game)
@@ -207,12 +206,12 @@ def test_random_decompositions_by_brute_force(turns, seed):
         )
 
 
-def test_known_layers():
+def test_layers_of_kuhn_poker_and_goofspiel():
     """Kuhn: player 0 acts at most twice, player 1 once; goofspiel 4: three bids."""
     assert [cut("kuhn", p).num_layers for p in PLAYERS] == [2, 1]
     assert [cut("goofspiel4", p).num_layers for p in PLAYERS] == [3, 3]
-    # Kuhn's second decision of player 0 comes after pass, bet, with each card: all
-    # its histories hang together, and o's two bets with each card are three augmented
+    # In Kuhn poker, player 0's second decision follows pass, bet with each card. All of
+    # its histories are one subgame, and o's bets with three cards are three augmented
     # infosets.
     d = cut("kuhn", 0)
     second = d.augmented_layer == 2
@@ -220,11 +219,8 @@ def test_known_layers():
     assert len(set(d.augmented_subgame[second].tolist())) == 1
 
 
-# Games made for one trait each.
-
-
 def hidden_second_try(path):
-    """Player 0 may move a second time at once, which player 1 does not notice."""
+    """Player 0 may move twice in a row, which player 1 does not observe."""
     if not path:
         return Node(0, (0, 1), ("start", ""))
     if path == (1,):
@@ -236,7 +232,7 @@ def hidden_second_try(path):
 
 
 def uncounted_turns(path):
-    """Chance decides, hidden from player 1, whether player 0 moves before it."""
+    """Chance decides whether player 0 moves first, which player 1 does not observe."""
     if not path:
         return Node(CHANCE, (0, 1), chance=(0.5, 0.5))
     if path == (1,):
@@ -250,7 +246,7 @@ def uncounted_turns(path):
 
 
 def seen_and_forgotten(path):
-    """Player 1 is told the hidden move while player 0 acts again, then no more."""
+    """Player 1 observes player 0's hidden move and forgets it before its own turn."""
     if not path:
         return Node(0, (0, 1), ("hide", "wait"))
     if len(path) == 1:
@@ -261,7 +257,7 @@ def seen_and_forgotten(path):
     return Node(TERMINAL, utility=(1.0 + signal / 2) * (-1 if guess == hidden else 1))
 
 
-def test_a_second_try_that_the_opponent_does_not_notice():
+def test_unobserved_consecutive_turns_are_one_layer():
     compiled = tree_builder.build_tree(
         MadeGame(hidden_second_try, "again"), observations=True
     )
@@ -269,7 +265,7 @@ def test_a_second_try_that_the_opponent_does_not_notice():
     assert d.num_layers == 1 and sorted(d.opens) == [False, True]
 
 
-def test_turns_that_the_opponent_cannot_count_are_refused():
+def test_rejects_turns_that_the_opponent_cannot_count():
     compiled = tree_builder.build_tree(MadeGame(uncounted_turns, "uncounted"))
     with pytest.raises(
         ValueError, match="does not observe the number of turns of player 0"
@@ -278,8 +274,8 @@ def test_turns_that_the_opponent_cannot_count_are_refused():
     assert decomposition.decompose(compiled, 1).num_layers == 1
 
 
-def test_what_is_seen_and_forgotten_does_not_split_augmented_infosets():
-    """Layer 2: two roots that player 1 could tell apart there, but not at its move."""
+def test_forgotten_observations_do_not_split_augmented_infosets():
+    """Player 1 distinguishes two roots of layer 2, but not at its own decision."""
     game = MadeGame(seen_and_forgotten, "seen")
     compiled = tree_builder.build_tree(game, observations=True)
     d = decomposition.decompose(compiled, 0)
@@ -289,7 +285,7 @@ def test_what_is_seen_and_forgotten_does_not_split_augmented_infosets():
     assert observations[0] != observations[1]
 
 
-def test_a_player_who_never_acts_has_no_layers():
+def test_players_without_decisions_have_no_layers():
     def rules(path):
         if not path:
             return Node(1, (0, 1), ("", "move"))

@@ -1,4 +1,4 @@
-"""The early rounds alone: their values are those of the complete game, deal by deal."""
+"""Games of the early rounds only, compared with the complete game."""
 
 import dataclasses
 import functools
@@ -25,7 +25,7 @@ PAIRS = (
     "firstPlayer=2 1,numSuits=2,numRanks=4,numHoleCards=2,numBoardCards=0 2,"
     "raiseSize=10 20,maxRaises=1 1)"
 )
-# No limit: all-in before the cards are out is a showdown at once.
+# No limit: the showdown follows at once if both players are all-in.
 ALL_IN = (
     "universal_poker(betting=nolimit,bettingAbstraction=fcpa,numPlayers=2,numRounds=2,"
     "blind=5 10,firstPlayer=2 1,numSuits=2,numRanks=4,numHoleCards=1,numBoardCards=0 1,"
@@ -55,8 +55,8 @@ def value(game, behaviour):
 
 @pytest.mark.parametrize("later", ["check-down", "uniform", "random"])
 @pytest.mark.parametrize(("name", "rounds"), GAMES)
-def test_values_are_those_of_the_complete_game(name, rounds, later):
-    """Of any strategies; by the complete game, which has no ends of early rounds."""
+def test_values_equal_those_of_the_complete_game(name, rounds, later):
+    """Compare values of random strategies with those in the complete game."""
     game = built(name)
     play = mixed(game, 9) if later == "random" else later
     early = first_phase.early_rounds(game, rounds, play)
@@ -70,8 +70,8 @@ def test_values_are_those_of_the_complete_game(name, rounds, later):
 
 
 @pytest.mark.parametrize("later", ["check-down", "uniform", "random"])
-def test_values_are_those_of_openspiel(later):
-    """By recursion over all states of the game, without public trees."""
+def test_values_equal_those_of_openspiel(later):
+    """Compare with recursion over all states of the game, without public trees."""
     game = built(LEDUC)
     play = mixed(game, 3) if later == "random" else later
     early = first_phase.early_rounds(game, 1, play)
@@ -87,8 +87,8 @@ def nash_conv(form, behaviour):
     return best_responses.nash_conv(form, best_responses.reach_of(form, behaviour))
 
 
-def test_gains_are_those_of_the_complete_game_with_later_play_locked():
-    """Best responses in the complete game, whose later infosets have node locks."""
+def test_nash_conv_equals_the_complete_game_with_later_rounds_locked():
+    """In the complete game, all infosets of later rounds have node locks."""
     game, play = built(LEDUC), mixed(built(LEDUC), 5)
     early = first_phase.early_rounds(game, 1, play)
     free = [np.full(own.num_sequences, np.nan) for own in early.decisions]
@@ -115,7 +115,7 @@ def test_check_down_checks_or_calls():
             np.testing.assert_array_equal(block, np.tile(action == 1, (len(block), 1)))
 
 
-def test_early_strategies_stay_as_they_are():
+def test_early_strategies_are_copied_to_the_complete_game():
     game = built(RHODE_ISLAND)
     early = first_phase.early_rounds(game, 2, "uniform")
     behaviour = mixed(early, 1)
@@ -131,16 +131,16 @@ def test_early_strategies_stay_as_they_are():
             assert np.ptp(decisions.block(whole[player], node)) == 0
 
 
-def test_play_without_hands_shares_matrices():
-    """Large games stay in the form of hands."""
+def test_later_play_independent_of_hands_shares_payoff_matrices():
+    """The payoff matrices keep the compact form of hands."""
     for later in ("check-down", "uniform"):
         early = first_phase.early_rounds(built(PAIRS), 1, later)
         kinds = {type(matrix) for matrix in early.payoff_matrices}
         assert kinds == {HandMatrix} and len(early.payoff_matrices) <= 3
 
 
-def test_later_play_from_a_file(tmp_path):
-    """The same as the policy, and as its probabilities."""
+def test_later_play_is_loaded_from_a_file(tmp_path):
+    """A path, a policy and its probabilities give the same later play."""
     path = str(tmp_path / "blueprint.npz")
     options = spiel_cr.GameOptions("public-tree")
     result = spiel_cr.solve(LEDUC, "cfr+", 30, options=options)
@@ -154,7 +154,7 @@ def test_later_play_from_a_file(tmp_path):
             np.testing.assert_allclose(found, play, atol=1e-12)
 
 
-def test_invalid_arguments():
+def test_rejects_invalid_arguments():
     game = built(RHODE_ISLAND)
     for rounds in (0, 3):
         with pytest.raises(ValueError, match=f"rounds={rounds}"):

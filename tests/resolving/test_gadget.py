@@ -1,8 +1,8 @@
-"""Forests of gadget games: their values, and the theorem that they serve.
+"""Forests of gadget games: their values, and exact re-solving with them.
 
-If every subgame is solved exactly, by linear programs, the strategies put together are
-an equilibrium (Burch, Johanson & Bowling 2014, theorem 1 with no error). This holds
-every part of decomposition and gadget to account, with no error of a solver in the way.
+If linear programs solve every subgame exactly, the combined strategy is an equilibrium
+(Burch, Johanson & Bowling 2014, theorem 1 with no error). Decomposition and gadgets are
+thus tested without the error of an iterative solver.
 """
 
 import numpy as np
@@ -27,7 +27,7 @@ from tests.support.strategies import random_behaviours
 
 
 def random_forest(name, player, layer, seed=5):
-    """A forest with random reach above and random values at augmented infosets."""
+    """Build a forest from random reach probabilities and random opponent values."""
     d = cut(name, player)
     behaviours = random_behaviours(d.tree, seed)
     decisions = d.tree.infosets[player].decisions
@@ -53,10 +53,10 @@ FOREST_ROWS = [
 
 
 @pytest.mark.parametrize(("name", "player", "layer"), FOREST_ROWS)
-def test_value_of_a_forest_is_that_of_its_histories(name, player, layer):
-    """If o follows everywhere: i's reach and chance of the roots, times values there.
+def test_forest_value_equals_the_sum_over_its_roots(name, player, layer):
+    """If o always follows, roots are weighted by i's and chance's reach.
 
-    o's own reach above the roots is left out, as in counterfactual values.
+    The weights exclude o's own reach, as in counterfactual values.
     """
     d, behaviours, _, forest = random_forest(name, player, layer)
     tree = reference.Tree(d.tree.game)
@@ -82,7 +82,7 @@ def test_value_of_a_forest_is_that_of_its_histories(name, player, layer):
 @pytest.mark.parametrize(
     ("name", "player", "layer"), [row for row in FOREST_ROWS if row[2] > 1]
 )
-def test_terminate_pays_the_given_values(name, player, layer):
+def test_terminate_pays_the_opponent_values(name, player, layer):
     d, behaviours, opponent_values, forest = random_forest(name, player, layer)
     reach = forest_reach(forest, d, behaviours, np.zeros(len(forest.augmented)))
     own_view = forest_value(forest, reach) * (1 if player == 1 else -1)
@@ -93,7 +93,7 @@ def test_terminate_pays_the_given_values(name, player, layer):
 
 
 def maximin(form, player):
-    """A maximin strategy in sequence form, by a dense linear program."""
+    """Compute a maximin strategy in sequence form with a dense linear program."""
     payoff = np.zeros([d.num_sequences for d in form.decisions])
     payoff[form.payoffs.rows, form.payoffs.columns] = form.payoffs.values
     payoff = -payoff.T if player else payoff
@@ -128,7 +128,7 @@ def maximin(form, player):
 
 
 def best_values(form, player, other_reach):
-    """Counterfactual value of each infoset under a best response, bottom up."""
+    """Compute counterfactual values of all infosets under a best response."""
     rows, columns, values = form.payoffs
     if player:
         rows, columns, values = columns, rows, -values
@@ -144,7 +144,7 @@ def best_values(form, player, other_reach):
 
 
 def resolve_exactly(d: decomposition.Decomposition) -> np.ndarray:
-    """Continual resolving with every forest solved by a linear program."""
+    """Run continual re-solving with linear programs and return the strategy."""
     decisions = d.tree.infosets[d.player].decisions
     behaviour = conversions.uniform_behaviour(decisions)
     opponent_values = np.zeros(len(d.augmented_layer))
@@ -176,13 +176,13 @@ def exact_nash_conv(compiled) -> float:
     return exploitability.nash_conv(compiled.game, table)
 
 
-# HiGHS is asked for 1e-10; values are sums of some dozens of such errors.
+# HiGHS has tolerance 1e-10; values sum dozens of such errors.
 EXACT = 1e-7
 
 
 @pytest.mark.parametrize("name", ["kuhn", "goofspiel4", "leduc7", "dark_hex", "nim"])
 @pytest.mark.parametrize("observations", [False, True])
-def test_exact_resolving_is_an_equilibrium(name, observations):
+def test_exact_resolving_gives_an_equilibrium(name, observations):
     assert exact_nash_conv(games.compiled(name, observations)) < EXACT
 
 
@@ -200,8 +200,8 @@ RANDOM_KINDS = {
         for kind in RANDOM_KINDS
     ],
 )
-def test_exact_resolving_of_random_games(kind):
-    """Twelve games a kind; refused where the opponent cannot count turns."""
+def test_exact_resolving_gives_an_equilibrium_of_random_games(kind):
+    """Games in which the opponent cannot count turns raise an error instead."""
     cuts = {"by decisions": 0, "by turns": 0, "refused": 0}
     for seed in range(12):
         game = made_games.random_game(seed, **RANDOM_KINDS[kind])
@@ -223,8 +223,8 @@ def test_exact_resolving_of_random_games(kind):
         assert cuts["refused"] == cuts["by turns"] == 0
 
 
-def test_without_the_gadget_resolving_fails():
-    """The terminate values matter: shifted ones spoil the strategy."""
+def test_shifted_terminate_values_change_the_solution():
+    """High terminate values make the opponent terminate, low ones make it follow."""
     d = cut("kuhn", 0)
     decisions = d.tree.infosets[0].decisions
     behaviour = conversions.uniform_behaviour(decisions)
@@ -245,7 +245,7 @@ def test_without_the_gadget_resolving_fails():
 
 
 @pytest.mark.parametrize("rules", [hidden_second_try, seen_and_forgotten])
-def test_exact_resolving_of_made_games(rules):
+def test_exact_resolving_gives_an_equilibrium_of_synthetic_games(rules):
     game = made_games.MadeGame(rules, rules.__name__)
     compiled = tree_builder.build_tree(game, observations=True)
     assert exact_nash_conv(compiled) < EXACT

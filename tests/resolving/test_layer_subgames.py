@@ -1,7 +1,7 @@
-"""Layers cut into subgames: nothing lost, one shape, and each gadget's payoffs.
+"""Layers divided into subgames of a common shape, and the payoffs of each gadget.
 
-Payoffs are compared with sums over OpenSpiel's states (`reference.py`): what the roots
-are worth under random strategies, weighted by hand as each gadget says.
+Payoffs are compared with sums over OpenSpiel's states (`reference.py`): the values of
+the roots under random strategies, weighted as each gadget defines.
 """
 
 import functools
@@ -34,19 +34,19 @@ GAMES = {
 
 
 @functools.cache
-def compiled(name):
+def game_tree_of(name):
     return tree_builder.build_tree(GAMES[name], observations=True)
 
 
 @functools.cache
 def cut(name, player):
-    return decomposition.decompose(compiled(name), player)
+    return decomposition.decompose(game_tree_of(name), player)
 
 
 @functools.cache
-def whole(name):
-    """The game by `reference.py`, and the node of each history."""
-    tree = compiled(name)
+def reference_tree(name):
+    """Return the tree of `reference.py` and its node of each history."""
+    tree = game_tree_of(name)
     brute = reference.Tree(tree.game)
     return brute, reference.node_numbers(brute, tree)
 
@@ -75,12 +75,12 @@ every_gadget = pytest.mark.parametrize("kind", ["cfrd", "maxmargin"])
 
 
 @pytest.mark.parametrize(("name", "player"), LAYERS)
-def test_layers_are_as_many_as_listed(name, player):
+def test_number_of_layers(name, player):
     assert cut(name, player).num_layers == LAYERS[name, player]
 
 
 class Setting:
-    """A layer with random strategies, values and reaches, and what is where."""
+    """A layer with random strategies, opponent values and reach probabilities."""
 
     def __init__(self, name, player, number, seed=3):
         self.d = d = cut(name, player)
@@ -93,7 +93,7 @@ class Setting:
         )
         self.opponent_values = rng.normal(size=len(d.augmented_layer))
         self.choice = rng.uniform(0.1, 0.9, size=len(d.augmented_layer))
-        brute, nodes = whole(name)
+        brute, nodes = reference_tree(name)
         policy = reference.from_behaviours(tree, self.behaviours)
         augmented_of = dict(
             zip(d.roots.tolist(), d.root_augmented.tolist(), strict=True)
@@ -114,7 +114,7 @@ class Setting:
         self.forest = gadget.build_forest(d, number, self.reach, self.opponent_values)
 
     def subgame_of(self, history):
-        """The subgame that a history of this layer or below it belongs to."""
+        """Return the subgame of a history in this layer or below it."""
         if self.number == 1:
             return 0
         while True:
@@ -132,12 +132,12 @@ class Setting:
         return cut_up.game(k, reach[parents], values)
 
     def other_of(self, k):
-        """o's infosets (numbers of the whole game) in a subgame."""
+        """Return o's infosets in a subgame, by their indices in the whole game."""
         first = self.d.tree.infosets[1 - self.player].history
         return [i for i in self.forest.other if self.subgame_of(first[i]) == k]
 
     def value(self, game, k, kind):
-        """Player 0's expected payoff in a gadget game under the random strategies."""
+        """Return player 0's expected payoff in a gadget game."""
         subgame, tree = game.subgame, self.d.tree
         sides = [None, None]
         for p in PLAYERS:
@@ -162,7 +162,7 @@ class Setting:
         return float(np.sum(values * sides[0][rows] * sides[1][columns]))
 
     def direct(self, subgame, kind, *, uniform=False):
-        """The same by a sum over roots."""
+        """Return the same value as `value`, by a sum over roots."""
         augmented = subgame.augmented.tolist()
         total = self.choice[augmented].sum()
         sign = 1 if self.player == 1 else -1
@@ -219,8 +219,8 @@ def test_subgames_partition_the_forest(name, player, number):
 
 
 @every_layer
-def test_subgames_are_worth_what_the_forest_is(name, player, number):
-    """Random strategies, reaches and opponent values; payoffs in one subgame each."""
+def test_subgame_values_sum_to_the_forest_value(name, player, number):
+    """Use random strategies, reach probabilities and opponent values."""
     at = setting(name, player, number)
     cut_up = layer_of(name, player, number)
     found = sum(at.value(at.game(cut_up, k), k, "cfrd") for k in cut_up)
@@ -234,8 +234,8 @@ def test_subgames_are_worth_what_the_forest_is(name, player, number):
 
 @every_gadget
 @every_lower_layer
-def test_payoffs_of_each_gadget(name, player, number, kind):
-    """Every subgame: choices of o, weighted roots and constants, summed by hand."""
+def test_gadget_payoffs_equal_sums_over_roots(name, player, number, kind):
+    """Sum o's choices, weighted roots and constants of every subgame."""
     at = setting(name, player, number)
     cut_up = layer_of(name, player, number, kind)
     sizes = []
@@ -243,12 +243,12 @@ def test_payoffs_of_each_gadget(name, player, number, kind):
         found = at.value(at.game(cut_up, k), k, kind)
         assert found == pytest.approx(at.direct(subgame, kind), abs=TOLERANCE)
         sizes.append(abs(found))
-    # Layers deep down are rare under random strategies.
+    # Random strategies rarely reach deep layers.
     assert max(sizes) > 1e-5
 
 
 @every_gadget
-def test_a_subgame_that_the_player_never_reaches_weighs_its_roots_alike(kind):
+def test_unreached_subgames_weight_their_roots_equally(kind):
     at = setting("ii_goofspiel3", 0, 2)
     cut_up = layer_of("ii_goofspiel3", 0, 2, kind)
     for k, subgame in cut_up.items():
@@ -259,7 +259,7 @@ def test_a_subgame_that_the_player_never_reaches_weighs_its_roots_alike(kind):
 
 @every_gadget
 @every_lower_layer
-def test_all_games_of_a_layer_have_one_shape(name, player, number, kind):
+def test_all_subgames_of_a_layer_have_the_same_shape(name, player, number, kind):
     at = setting(name, player, number)
     cut_up = layer_of(name, player, number, kind)
 
@@ -275,8 +275,8 @@ def test_all_games_of_a_layer_have_one_shape(name, player, number, kind):
 
 @every_gadget
 @every_layer
-def test_the_common_capacity_is_that_of_all_subgames(name, player, number, kind):
-    """Computed without cutting any out; here from the subgames themselves."""
+def test_common_capacity_equals_the_maximum_over_subgames(name, player, number, kind):
+    """The capacity is computed without the subgames; here it is compared with them."""
     cut_up = Layer(cut(name, player), number, kind)
     expected = layout.common_shapes(
         [
@@ -295,8 +295,8 @@ def test_the_common_capacity_is_that_of_all_subgames(name, player, number, kind)
     assert widths[cut_up.largest] == max(widths.values())
 
 
-def test_subgames_are_cut_out_when_they_are_asked_for(monkeypatch):
-    """A layer of latent tic-tac-toe has 166 000."""
+def test_subgames_are_built_lazily(monkeypatch):
+    """Large layers stay affordable: one of latent tic-tac-toe has 166,000 subgames."""
     cuts = []
     whole_cut = Layer._cut
     monkeypatch.setattr(
@@ -313,8 +313,10 @@ def test_subgames_are_cut_out_when_they_are_asked_for(monkeypatch):
 
 @every_gadget
 @every_layer
-def test_who_updates_first(name, player, number, kind):
-    """o in the max-margin gadget, of which the first layer has none; else i."""
+def test_opponent_updates_first_only_in_the_maxmargin_gadget(
+    name, player, number, kind
+):
+    """The first layer has no gadget, so the re-solving player i updates first there."""
     at = setting(name, player, number)
     cut_up = layer_of(name, player, number, kind)
     other_first = kind == "maxmargin" and number > 1
@@ -322,8 +324,8 @@ def test_who_updates_first(name, player, number, kind):
     assert at.game(cut_up, cut_up.largest).first == expected
 
 
-def test_shapes_differ_without_the_common_capacity():
-    """What the test above rests on: the subgames themselves are of different sizes."""
+def test_unpadded_subgames_have_different_sizes():
+    """Without padding, the shapes would differ, so the tests above can fail."""
     subgames = layer_of("ii_goofspiel3", 0, 2).values()
     assert len({len(subgame.base) for subgame in subgames}) > 1
 
@@ -337,10 +339,10 @@ def run(form, player, iterations):
 @pytest.mark.parametrize(
     ("name", "player", "number"), [("kuhn", 0, 2), ("ii_goofspiel3", 1, 2)]
 )
-def test_a_subgame_solved_alone_is_solved_as_in_the_forest(name, player, number):
-    """Strategies and o's next values; subgames do not touch each other.
+def test_subgame_solution_equals_the_forest_solution(name, player, number):
+    """Compare strategies and o's values in the next layer.
 
-    Random values at the augmented infosets, so that no tie turns on rounding.
+    The values at the augmented infosets are random, so rounding cannot break ties.
     """
     at = setting(name, player, number)
     together = run(at.forest.form, player, 60)
@@ -367,8 +369,8 @@ def test_a_subgame_solved_alone_is_solved_as_in_the_forest(name, player, number)
 @pytest.mark.parametrize(
     ("name", "player", "number"), [("kuhn", 0, 1), ("ii_goofspiel3", 1, 2)]
 )
-def test_values_of_best_responses_are_those_of_the_laid_out_game(name, player, number):
-    """From `best_responses.py`, of the gadget game; also where i's reach is zero."""
+def test_best_response_values_equal_those_of_the_gadget_game(name, player, number):
+    """Compare with `best_responses.py` on the gadget game, also for zero reach of i."""
     rng = np.random.default_rng(4)
     cut_up, largest = layer_of(name, player, number), 0.0
     for k, subgame in cut_up.items():

@@ -1,4 +1,4 @@
-"""Endgames in two phases: safe ones never lose, beliefs may be wrong."""
+"""Endgames solved in a second phase, safely with a gadget or unsafely from beliefs."""
 
 import numpy as np
 import pytest
@@ -14,7 +14,7 @@ SMALL = "python_rhode_island_holdem(num_ranks=4,num_suits=2,max_bets=1)"
 
 
 def best_values(game, behaviour):
-    """What best responses win: by player 0 against player 1, and the other way."""
+    """Return the best-response values of player 0 and player 1 against `behaviour`."""
     form = game.sequence_form
     reach = [
         conversions.reach_from_behaviour(own, np.asarray(mine, float))
@@ -24,8 +24,8 @@ def best_values(game, behaviour):
 
 
 @pytest.mark.slow
-def test_safe_endgames_never_lose_and_beliefs_do():
-    """After an abstraction: each player alone, and both together."""
+def test_safe_endgames_lower_and_unsafe_ones_raise_exploitability():
+    """Compare the best-response values before and after solving the endgames."""
     game = public_tree_game(SMALL)
     method = "potential-aware(distance=earth-movers)"
     partition = buckets.abstract(game, (3, 5, 10), method).partition
@@ -35,21 +35,21 @@ def test_safe_endgames_never_lose_and_beliefs_do():
     before = best_values(game, lifted)
     safe = public_endgames.solve_endgames(game, lifted, iterations=100)
     after = best_values(game, safe)
-    # Each solve is off by what 100 iterations leave.
+    # 100 iterations leave a small error in each solve.
     assert after[0] <= before[0] + 0.01 and after[1] <= before[1] + 0.01
     assert sum(after) < 0.9 * sum(before)
     unsafe = public_endgames.solve_endgames(
         game, lifted, gadget="unsafe", iterations=100
     )
-    # Nothing promises that beliefs lose; here they do.
+    # Unsafe endgames have no guarantee; here they raise exploitability.
     assert sum(after) <= sum(before) <= sum(best_values(game, unsafe))
     for player in range(2):
         check_early_rounds(game, player, lifted[player], safe[player])
 
 
 @pytest.mark.slow
-def test_safe_endgames_need_not_beat_unsafe_ones():
-    """Buckets that do not see the board: safe ones lose for neither player."""
+def test_unsafe_endgames_can_be_less_exploitable_than_safe_ones():
+    """With buckets that ignore the board, both players stay safe with a gadget."""
     game = public_tree_game(SMALL.replace("num_ranks=4", "num_ranks=3"))
     labels = []
     for parents in game.parents:
@@ -69,13 +69,13 @@ def test_safe_endgames_need_not_beat_unsafe_ones():
         )
         for name in ("cfrd", "unsafe")
     )
-    # Each solve is off by what 300 iterations leave.
+    # 300 iterations leave a small error in each solve.
     assert safe[0] <= before[0] + 0.01 and safe[1] <= before[1] + 0.01
     assert sum(unsafe) < sum(safe)
 
 
 def check_early_rounds(game, player, before, after):
-    """Phase one is as it was; the last round is not."""
+    """Check that only the strategy of the last round has changed."""
     decisions = game.public_decisions[player]
     changed = [
         not np.array_equal(decisions.block(before, n), decisions.block(after, n))
@@ -85,7 +85,7 @@ def check_early_rounds(game, player, before, after):
     assert not np.array(changed)[~last].any() and np.array(changed)[last].all()
 
 
-def test_refused():
+def test_rejects_unknown_gadgets_and_zero_iterations():
     game = public_tree_game(SMALL)
     behaviour = [
         conversions.uniform_behaviour(own) for own in game.sequence_form.decisions
@@ -103,8 +103,7 @@ def uniform(game):
     return [conversions.uniform_behaviour(own) for own in game.sequence_form.decisions]
 
 
-def test_single_precision():
-    """Safe in float32, too."""
+def test_float32_endgames_lower_exploitability():
     game = public_tree_game(LEDUC)
     given = uniform(game)
     before = best_values(game, given)
@@ -112,6 +111,6 @@ def test_single_precision():
         game, given, algorithm="dcfr", dtype="float32", iterations=100
     )
     after = best_values(game, found)
-    # Off by what 100 iterations leave.
+    # 100 iterations leave a small error.
     assert after[0] <= before[0] + 0.01 and after[1] <= before[1] + 0.01
     assert sum(after) < 0.9 * sum(before)

@@ -1,4 +1,4 @@
-"""Gadgets in public terms: the same games and strategies as compiled ones."""
+"""Gadget games in public-tree form, compared with those of the game tree."""
 
 import functools
 
@@ -30,8 +30,8 @@ def located(name):
 
 
 @functools.cache
-def hands():
-    """One card each and one on the table, of six: kernels of hands."""
+def holdem_game():
+    """Return a poker game of six cards whose payoff matrices compare hands."""
     game = pyspiel.load_game(
         "universal_poker(numPlayers=2,numRounds=2,blind=1 1,firstPlayer=1 1,"
         "raiseSize=2 4,maxRaises=1 1,betting=limit,numSuits=2,numRanks=3,"
@@ -41,18 +41,18 @@ def hands():
 
 
 @functools.cache
-def public(name, player):
-    game = hands() if name == "hands" else located(name).game
+def public_decomposition(name, player):
+    game = holdem_game() if name == "hands" else located(name).game
     return decompose_public(game, player)
 
 
 @functools.cache
-def compiled(name, player):
+def tree_decomposition(name, player):
     return decomposition.decompose(games.compiled(name), player)
 
 
 def random_reach(decisions, seed, *, zeros=()):
-    """A random strategy in sequence form that never plays some sequences."""
+    """Return a random strategy in sequence form that never plays `zeros`."""
     rng = np.random.default_rng(seed)
     behaviour = rng.exponential(size=decisions.num_sequences)
     behaviour[list(zeros)] = 0
@@ -64,14 +64,14 @@ def random_reach(decisions, seed, *, zeros=()):
 
 @pytest.mark.parametrize("name", ["kuhn", "leduc7", "leduc", "liars_dice_1x4", "nim"])
 @pytest.mark.parametrize("player", PLAYERS)
-def test_layers_are_those_of_the_compiled_game(name, player):
-    d, other = public(name, player), compiled(name, player)
+def test_layers_equal_those_of_the_game_tree(name, player):
+    d, other = public_decomposition(name, player), tree_decomposition(name, player)
     np.testing.assert_array_equal(
         d.player_layer[located(name).infosets[player]], other.player_layer
     )
     counts = np.bincount(d.augmented_layer, minlength=d.num_layers + 1)
     np.testing.assert_array_equal(counts, np.bincount(other.augmented_layer))
-    # A root and a board are a subgame.
+    # Each pair of a root and a board is a subgame.
     subgames = {
         (root, label)
         for root, node in enumerate(d.roots)
@@ -84,9 +84,9 @@ def test_layers_are_those_of_the_compiled_game(name, player):
 
 @pytest.mark.parametrize("name", ["kuhn", "leduc7", "leduc"])
 @pytest.mark.parametrize("player", PLAYERS)
-def test_forests_are_those_of_the_compiled_game(name, player):
-    """Sizes, and what all payoffs sum to, with weights and values of gadgets."""
-    d, other = public(name, player), compiled(name, player)
+def test_forests_equal_those_of_the_game_tree(name, player):
+    """Compare sizes, and sums of payoffs that include gadget weights and values."""
+    d, other = public_decomposition(name, player), tree_decomposition(name, player)
     where = located(name).sequences[player]
     reach = random_reach(d.decisions, 3)
     for layer in range(1, d.num_layers + 1):
@@ -115,8 +115,8 @@ def test_forests_are_those_of_the_compiled_game(name, player):
         pytest.param("liars_dice_1x4", 20, marks=slow),
     ],
 )
-def test_resolved_strategies_are_those_of_the_compiled_game(name, iterations):
-    """Sums run in another order; few enough iterations that no tie turns on it."""
+def test_strategies_equal_those_of_the_game_tree(name, iterations):
+    """Sums run in a different order; few iterations, so that ties do not matter."""
     found = continual.resolve(located(name).game, "cfr+", iterations)
     expected = continual.resolve(games.compiled(name), "cfr+", iterations)
     for player, where in enumerate(located(name).sequences):
@@ -128,8 +128,8 @@ def test_resolved_strategies_are_those_of_the_compiled_game(name, iterations):
 
 
 @slow
-def test_rhode_island_is_resolved_as_the_compiled_game():
-    """Three rounds, and private states of a declaration: at every infoset."""
+def test_rhode_island_strategies_equal_those_of_the_game_tree():
+    """The game has three rounds and a declared public tree."""
     string = "python_rhode_island_holdem(num_ranks=3,num_suits=2,max_bets=1)"
     tree = build_tree(string, observations=True)
     found = continual.resolve(loading.public_tree_game(string), "cfr+", 10)
@@ -140,14 +140,14 @@ def test_rhode_island_is_resolved_as_the_compiled_game():
     assert abs(found.nash_conv() - expected.nash_conv()) < 1e-9
 
 
-def test_float32():
+def test_float32_reaches_low_nash_conv():
     found = continual.resolve(located("kuhn").game, iterations=500, dtype=np.float32)
-    # In double precision, which gives 5e-4; epsilon is 6e-8.
+    # Double precision gives 5e-4; the rounding unit of float32 is 6e-8.
     assert found.nash_conv() < 2e-3
 
 
 @pytest.mark.slow
-def test_the_form_is_as_asked_for():
+def test_resolve_uses_the_requested_form():
     small = "python_leduc_poker(max_raises=1)"
     found = continual.resolve(small, "cfr+", 20, options=GameOptions("public-tree"))
     expected = continual.resolve(small, "cfr+", 20)
@@ -163,12 +163,12 @@ def test_the_form_is_as_asked_for():
         ("tiny_hanabi", "public-tree", "tiny_hanabi"),
     ],
 )
-def test_refusals(game, form, message):
+def test_rejects_unsupported_forms(game, form, message):
     with pytest.raises(ValueError, match=message):
         continual.resolve(game, iterations=3, options=GameOptions(form))
 
 
-def test_a_signal_game_is_not_compiled():
+def test_rejects_tree_form_for_public_tree_games():
     with pytest.raises(ValueError, match="form='tree'"):
         continual.resolve(
             located("kuhn").game, iterations=3, options=GameOptions("tree")
@@ -179,9 +179,9 @@ def test_a_signal_game_is_not_compiled():
     "name", ["leduc7", pytest.param("leduc", marks=pytest.mark.slow), "hands"]
 )
 @pytest.mark.parametrize("player", PLAYERS)
-def test_boards_make_up_the_forest(name, player):
-    """All boards of all roots together have the forest's payoffs."""
-    d = public(name, player)
+def test_forest_is_the_union_of_its_boards(name, player):
+    """The payoffs and infosets of all boards of all roots are those of the forest."""
+    d = public_decomposition(name, player)
     reach = random_reach(d.decisions, 5)
     deals = BoardDeals(d)
     for layer in range(2, d.num_layers + 1):
@@ -211,9 +211,9 @@ def test_boards_make_up_the_forest(name, player):
         )
 
 
-def test_roots_that_are_never_reached_weigh_the_same():
-    """Player 0 never checks, so that it never decides twice: as if it always had."""
-    d = public("kuhn", 0)
+def test_unreached_roots_are_weighted_equally():
+    """A player 0 that never checks reaches none of the roots of its second layer."""
+    d = public_decomposition("kuhn", 0)
     decisions = d.decisions
     checks = decisions.first_sequence[d.player_layer == 1]
     never = random_reach(decisions, 1, zeros=checks.tolist())
@@ -224,20 +224,20 @@ def test_roots_that_are_never_reached_weigh_the_same():
     assert np.abs(found).sum() > 0.1
 
 
-def test_betting_kinds():
-    """Kuhn: where both have bet and where both have checked the cards are compared."""
+def test_betting_kinds_identify_equivalent_betting_nodes():
+    """Kuhn poker has showdowns after two bets and after two checks."""
     game = located("kuhn").game
     kinds, betting = betting_kinds(game), game.betting
     assert kinds[0] != kinds[1]
     ends = [int(kinds[leaf]) for leaf in np.unique(game.terms.leaf)]
     assert len(ends) == 5 and len(set(ends)) == 2
-    # After a bet it is the same decision for either player, but for who has it.
+    # The decision after a bet is the same for both players except for the player index.
     bet = np.flatnonzero((betting.parent == 0) & (betting.action == 1))
     raised = np.flatnonzero(betting.player == 0)[1:]
     assert len(set(kinds[np.concatenate([bet, raised])].tolist())) == 2
 
 
-def test_nash_conv_falls():
+def test_nash_conv_decreases_with_iterations():
     result = [
         continual.resolve(located("kuhn").game, iterations=n).nash_conv()
         for n in (50, 1000)
@@ -248,8 +248,8 @@ def test_nash_conv_falls():
 
 
 @slow
-def test_nash_conv_of_the_lifted_table():
-    """A best response in the compiled game finds what one in private states finds."""
+def test_nash_conv_equals_that_in_the_game_tree():
+    """Best responses in the public-tree form and in the game tree have equal values."""
     result = continual.resolve(located("leduc7").game, iterations=5)
     average = [
         result.average[player][where]

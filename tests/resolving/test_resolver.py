@@ -1,8 +1,8 @@
-"""Resolvers: subgame after subgame, the strategy of the forests of `resolve`.
+"""Resolvers solve one subgame at a time and play the strategy that `resolve` returns.
 
-`resolve` is held to account by exact solutions and NashConv elsewhere
-(`test_gadget.py`, `test_continual.py`); a resolver must do the same subgame by subgame,
-asked in any order, and wherever the match goes.
+Other files compare `resolve` with exact solutions and check its NashConv
+(`test_gadget.py`, `test_continual.py`). A resolver must return the same strategies
+subgame by subgame, for queries in any order.
 """
 
 import dataclasses
@@ -24,20 +24,20 @@ from tests.support import games, made_games
 from tests.support.strategies import everywhere, forest_solver
 
 PLAYERS = (0, 1)
-# The last is cut by turns: player 1 may act twice before player 0 notices.
+# The layers of the last game are turns: player 1 may act twice unobserved by player 0.
 SEATS = [
     *[(name, p) for name in ("kuhn", "leduc7", "goofspiel4") for p in PLAYERS],
     ("by turns", 1),
 ]
 LAYERED = [("leduc7", 1), pytest.param("goofspiel4", 1, marks=pytest.mark.slow)]
-# They compile for long; kuhn and leduc7, from one seat, stay quick.
+# These compile for a long time; Kuhn poker and one player of leduc7 are quick.
 LONG_SEATS = [("leduc7", 0), ("by turns", 1), *(("goofspiel4", p) for p in PLAYERS)]
-# One algorithm for all but one test: each shape of a subgame is a program for each.
+# Nearly all tests share one algorithm, because each algorithm compiles each shape.
 FAST = "pdcfr+"
 
 
 @functools.cache
-def compiled(name):
+def game_tree_of(name):
     if name != "by turns":
         return games.compiled(name)
     game = made_games.random_game(3, turns="by history", transient=0.3)
@@ -47,7 +47,7 @@ def compiled(name):
 @functools.cache
 def resolver_of(name, player, **settings):
     config = ResolvingConfig(**{"solver": FAST, "iterations": 20, **settings})
-    return Resolver(compiled(name), player, config)
+    return Resolver(game_tree_of(name), player, config)
 
 
 @functools.cache
@@ -55,9 +55,9 @@ def behaviour_of(name, player, **settings):
     return everywhere(resolver_of(name, player, **settings))
 
 
-def loss(name, player, **settings):
-    """What a best response gains over the value of the game."""
-    tree = compiled(name)
+def exploitability_of_player(name, player, **settings):
+    """Return by how much the best-response value exceeds the value of the game."""
+    tree = game_tree_of(name)
     decisions = tree.infosets[player].decisions
     behaviour = behaviour_of(name, player, **settings)
     reach = conversions.reach_from_behaviour(decisions, behaviour)
@@ -72,9 +72,9 @@ def check_distributions(decisions, behaviour):
     np.testing.assert_allclose(sums, 1, atol=1e-12)
 
 
-def forests(name, player, solver, iterations):
-    """The strategy of `resolve`: all subgames of a layer together."""
-    d = decomposition.decompose(compiled(name), player)
+def strategy_of_forests(name, player, solver, iterations):
+    """Return the strategy of `resolve`, which solves whole layers at once."""
+    d = decomposition.decompose(game_tree_of(name), player)
     solve = forest_solver(solver, iterations)
     state = Role(d).start()
     for number in range(1, d.num_layers + 1):
@@ -90,27 +90,27 @@ def forests(name, player, solver, iterations):
         ("kuhn", 0, "dcfr(alpha=2)"),
     ],
 )
-def test_the_same_strategy_as_the_forests(name, player, solver):
-    """At every infoset, though each subgame is solved alone and when asked for.
+def test_resolver_equals_the_forests_of_resolve(name, player, solver):
+    """Strategies agree at every infoset, although subgames are solved separately.
 
-    Sums run in another order; few enough iterations that no tie turns on it.
+    Sums run in a different order; so few iterations are done that ties do not matter.
     """
     found = behaviour_of(name, player, solver=solver)
-    expected = forests(name, player, solver, 20)
+    expected = strategy_of_forests(name, player, solver, 20)
     np.testing.assert_allclose(found, expected, rtol=0, atol=1e-6)
-    decisions = compiled(name).infosets[player].decisions
+    decisions = game_tree_of(name).infosets[player].decisions
     check_distributions(decisions, found)
     assert np.abs(found - conversions.uniform_behaviour(decisions)).max() > 0.1
 
 
 @pytest.mark.parametrize(("name", "player"), LAYERED)
-def test_the_order_of_questions_does_not_matter(name, player):
-    """A match may begin in the middle: what is above is resolved on the way."""
+def test_strategies_do_not_depend_on_the_order_of_queries(name, player):
+    """A first query deep in the game re-solves all layers above it."""
     resolver = resolver_of(name, player)
     infosets = len(resolver.decomposition.tree.infosets[player])
     backwards = everywhere(resolver, order=range(infosets - 1, -1, -1))
     np.testing.assert_allclose(backwards, behaviour_of(name, player), atol=1e-12)
-    # From the first question deep down, the whole way is solved.
+    # The first query at a deep infoset solves all layers above it.
     before = resolver.statistics.solves
     match = resolver.match()
     resolver.strategy(match, infosets - 1)
@@ -120,18 +120,18 @@ def test_the_order_of_questions_does_not_matter(name, player):
     assert {number for number, *_ in match.solved} == set(range(1, layers + 1))
 
 
-def test_solves_of_a_move_share_the_time_that_is_left(monkeypatch):
-    """The deadline of each solve is asked for with the number of those to come."""
+def test_solves_of_a_move_share_the_remaining_time(monkeypatch):
+    """Each solve computes its deadline from the number of remaining solves."""
     resolver, shares = resolver_of("leduc7", 1), []
     monkeypatch.setattr(resolver._clock, "deadline", shares.append)
     last = len(resolver.decomposition.tree.infosets[1]) - 1
     needed = int(resolver.decomposition.player_layer[last])
-    # Nothing is solved yet, not even the start.
+    # A blank memory has not even the first layer.
     resolver.strategy(MatchMemory(resolver.subgames.blank()), last)
     assert shares == list(range(needed, 0, -1)) and needed > 1
 
 
-def test_one_solve_for_several_turns_of_one_subgame():
+def test_consecutive_turns_in_one_subgame_are_solved_once():
     """A second move in a row belongs to the layer of the first."""
     resolver = resolver_of("by turns", 1)
     d = resolver.decomposition
@@ -147,13 +147,13 @@ def test_one_solve_for_several_turns_of_one_subgame():
         resolver.strategy(match, int(infoset))
         resolver.strategy(match, above)
         assert resolver.statistics.solves == before + 1
-        # Another match knows nothing of it.
+        # Another match does not share this solution.
         resolver.strategy(resolver.match(), int(infoset))
         assert resolver.statistics.solves == before + 2
 
 
 def test_statistics_count_moves_solves_and_iterations():
-    resolver = Resolver(compiled("leduc7"), 1, ResolvingConfig(FAST, 7))
+    resolver = Resolver(game_tree_of("leduc7"), 1, ResolvingConfig(FAST, 7))
     assert dataclasses.asdict(resolver.statistics) == {
         **{"moves": 0, "solves": 0, "iterations": 0, "deadline_misses": 0},
         **{"max_ms": 0.0, "compilations": 0},
@@ -177,8 +177,8 @@ every_gadget = pytest.mark.parametrize("kind", ["cfrd", "maxmargin"])
 
 @every_gadget
 @pytest.mark.parametrize(("name", "player"), LAYERED)
-def test_no_program_is_compiled_in_a_match(name, player, kind):
-    """Warm after construction, whatever subgame comes: one shape for each layer."""
+def test_no_function_is_compiled_during_a_match(name, player, kind):
+    """The constructor compiles one function per layer, for all of its subgames."""
     resolver = resolver_of(name, player, gadget=kind)
     before = resolver.statistics.solves
     check_distributions(
@@ -189,23 +189,23 @@ def test_no_program_is_compiled_in_a_match(name, player, kind):
     assert resolver.statistics.compilations == 0
 
 
-def test_programs_that_are_compiled_in_a_match_are_counted():
-    """What the test above rests on; an algorithm that nothing was warmed up for."""
-    resolver = Resolver(compiled("kuhn"), 0, ResolvingConfig(FAST, 20))
+def test_compilations_during_a_match_are_counted():
+    """An algorithm that the constructor did not compile raises the counter."""
+    resolver = Resolver(game_tree_of("kuhn"), 0, ResolvingConfig(FAST, 20))
     resolver.subgames._algorithm = find("dcfr(alpha=1.25)").config
     everywhere(resolver)
     assert resolver.statistics.compilations == 1
 
 
-def test_no_program_is_compiled_where_subgames_differ_in_size():
-    """The choice of program, by length of the run, must not depend on the subgame."""
+def test_no_function_is_compiled_if_subgames_differ_in_size():
+    """The choice of compiled function must not depend on the size of the subgame."""
     d = resolver_of("leduc7", 1).decomposition
     sizes = [len(p.base) for p in Layer(d, 2).values()]
     assert min(sizes) < max(sizes)
     between = (min(sizes) + max(sizes)) / 2
-    # So many iterations that programs for long runs are worth compiling for some.
+    # With so many iterations, some subgames alone would use functions for long runs.
     planned = int(2.0 / (between * 3e-9))
-    # An algorithm of its own, so that no other test has compiled anything for it.
+    # No other test uses this algorithm, so none has compiled functions for it.
     config = ResolvingConfig("dcfr(alpha=1.75)", planned, move_ms=1, init_ms=1)
     resolver = Resolver(d.tree, 1, config)
     everywhere(resolver)
@@ -214,10 +214,10 @@ def test_no_program_is_compiled_where_subgames_differ_in_size():
 
 @every_gadget
 @pytest.mark.parametrize(("name", "player"), LAYERED)
-def test_a_valid_strategy_wherever_the_match_goes(name, player, kind):
-    """The player has played a pure strategy above, and things it never would have.
+def test_strategies_are_valid_at_unreached_infosets(name, player, kind):
+    """The player's strategy in the first layer is pure, but the match deviates from it.
 
-    Roots, augmented infosets and whole subgames then have reach 0.
+    Roots, augmented infosets and entire subgames then have reach 0.
     """
     resolver = resolver_of(name, player, gadget=kind)
     decisions = resolver.decomposition.tree.infosets[player].decisions
@@ -232,42 +232,50 @@ def test_a_valid_strategy_wherever_the_match_goes(name, player, kind):
     check_distributions(decisions, behaviour)
     check_distributions(decisions, match.memory.behaviour)
     assert np.isfinite(match.memory.opponent_values).all()
-    # Nothing leaks into the next match.
+    # The next match starts from a separate memory.
     assert not np.array_equal(resolver.match().memory.behaviour, match.memory.behaviour)
 
 
-# The gadget and its values matter. All bounds are two to ten times what was measured.
+# All bounds below are two to ten times the measured values.
 
 
 @pytest.mark.parametrize(
     ("name", "player", "bound"), [("kuhn", 0, 1e-6), ("leduc7", 1, 0.01)]
 )
-def test_neither_gadget_is_exploitable(name, player, bound):
+def test_both_gadgets_have_low_exploitability(name, player, bound):
     """Measured on leduc7: 0.0016 and 0.0016; kuhn: 2e-10 and 3e-10.
 
-    With no gadget, the opponent coming as its average says, it was 1.4 and 0.18.
+    Without a gadget, exploitability was 1.4 and 0.18.
     """
     for kind in ("cfrd", "maxmargin"):
-        found = loss(name, player, gadget=kind, iterations=300)
+        found = exploitability_of_player(name, player, gadget=kind, iterations=300)
         # The value of leduc7 is known to 5e-6.
         assert -1e-5 <= found < bound
 
 
-def test_maxmargin_values_are_carried_through_several_layers():
+def test_maxmargin_constraints_are_correct_across_several_layers():
     """The augmented infosets' values stay on the scale of the whole game.
 
-    Measured 0.0003 in four layers; 0.98 if they are charged per unit of reach, 0.92 if
-    twice, 1.6 if not at all.
+    The measured exploitability is 0.0003 in four layers. It is 0.98 if the values are
+    divided by reach, 0.92 if they are subtracted twice, and 1.6 if they are omitted.
     """
-    assert -1e-5 <= loss("leduc7", 0, gadget="maxmargin", iterations=300) < 0.01
+    assert (
+        -1e-5
+        <= exploitability_of_player("leduc7", 0, gadget="maxmargin", iterations=300)
+        < 0.01
+    )
 
 
 @pytest.mark.parametrize(
     "values", [pytest.param("iterates", marks=pytest.mark.slow), "best_response"]
 )
-def test_either_of_the_opponents_values_will_do(values):
-    """Measured: 4e-10 and 5e-10; values of its average strategy would give 0.176."""
-    assert -1e-9 <= loss("goofspiel4", 1, values=values, iterations=300) < 1e-8
+def test_both_kinds_of_opponent_values_have_low_exploitability(values):
+    """Measured 4e-10 and 5e-10; values of the average strategy would give 0.176."""
+    assert (
+        -1e-9
+        <= exploitability_of_player("goofspiel4", 1, values=values, iterations=300)
+        < 1e-8
+    )
 
 
 @pytest.mark.parametrize(
@@ -288,6 +296,6 @@ def test_either_of_the_opponents_values_will_do(values):
     ],
     ids=str,
 )
-def test_refusals(change, message):
+def test_rejects_invalid_settings(change, message):
     with pytest.raises(ValueError, match=message):
         ResolvingConfig(**{"iterations": 5, **change})

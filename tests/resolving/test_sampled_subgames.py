@@ -1,7 +1,8 @@
-"""Subgames in padded tables: chances, values and structure, enumerated.
+"""Padded tables of subgames: their probabilities, values and structure.
 
-What a subgame is worth under random strategies is summed over its histories as samplers
-walk them, and by hand over roots, each worth what `reference.py` says.
+The value of a subgame under random strategies is computed twice: by a sum over its
+histories in the order of the samplers, and by a sum over its roots with the values of
+`reference.py`.
 """
 
 import functools
@@ -36,7 +37,7 @@ LAYERS = {
 
 
 @functools.cache
-def compiled(name):
+def game_tree_of(name):
     if name != "by turns":
         return games.compiled(name)
     game = random_game(3, turns="by history", transient=0.3)
@@ -45,7 +46,7 @@ def compiled(name):
 
 @functools.cache
 def cut(name, player):
-    return decomposition.decompose(compiled(name), player)
+    return decomposition.decompose(game_tree_of(name), player)
 
 
 ROWS = [
@@ -57,12 +58,12 @@ every_layer = pytest.mark.parametrize(("name", "player", "number"), ROWS)
 
 
 @pytest.mark.parametrize(("name", "player"), LAYERS)
-def test_layers_are_as_many_as_listed(name, player):
+def test_number_of_layers(name, player):
     assert cut(name, player).num_layers == LAYERS[name, player]
 
 
 @functools.cache
-def laid_out(name, player):
+def sampled_layers_of(name, player):
     config = find("os-mccfr(batch=16,explore=balanced)").config
     return sampled_subgames.sampled_layers(cut(name, player), config)
 
@@ -73,9 +74,9 @@ def subgames(name, player, number):
 
 
 @functools.cache
-def worth(name, seed=3):
-    """Random strategies, and what each history is worth under them, by recursion."""
-    tree = compiled(name)
+def random_history_values(name, seed=3):
+    """Return random strategies and the value of each history under them."""
+    tree = game_tree_of(name)
     behaviours = random_behaviours(tree, seed)
     policy = reference.from_behaviours(tree, behaviours)
     brute = reference.Tree(tree.game)
@@ -84,8 +85,8 @@ def worth(name, seed=3):
 
 
 def tables(name, player, number, label, player_reach, opponent_values):
-    """A subgame's layer, its histories, its filled tables and their unit."""
-    layer = laid_out(name, player)[number - 1]
+    """Return a subgame's layer, histories, filled tables and total reach."""
+    layer = sampled_layers_of(name, player)[number - 1]
     subgame = subgames(name, player, number)[label]
     nodes = layer._groups.of(label)
     tree, mass = layer._fill(
@@ -95,7 +96,7 @@ def tables(name, player, number, label, player_reach, opponent_values):
 
 
 def strategy_of(d, subgame, nodes, tree, behaviours, choice):
-    """float64 [A, R], given strategies in the order of the tables' rows."""
+    """Return the strategies as float64 [A, R], in the order of the tables' rows."""
     found, begin = np.array(tree.uniform, np.float64), 0
     histories = d.tree.histories
     for p in (d.player, 1 - d.player):
@@ -113,7 +114,7 @@ def strategy_of(d, subgame, nodes, tree, behaviours, choice):
 
 
 def enumerate_value(tree, strategy):
-    """Player 0's expected utility of a subgame as samplers walk it."""
+    """Return player 0's expected utility, summed over the tables of a subgame."""
 
     def below(history):
         count, row = int(tree.level.num_actions[history]), int(tree.level.row[history])
@@ -132,7 +133,7 @@ def enumerate_value(tree, strategy):
 
 
 def mass_of(d, subgame, player_reach):
-    """float64 [g], reach of o's augmented infosets by chance and i."""
+    """Return float64 [g], the reach of o's augmented infosets by chance and i."""
     weight = dict(zip(subgame.roots.tolist(), player_reach.tolist(), strict=True))
     mass = dict.fromkeys(subgame.augmented.tolist(), 0.0)
     histories = d.tree.histories
@@ -142,8 +143,8 @@ def mass_of(d, subgame, player_reach):
     return np.array(list(mass.values()))
 
 
-def by_hand(d, subgame, player_reach, opponent_values, choice, values):
-    """The CFR-D gadget's value over all of its roots' mass."""
+def expected_gadget_value(d, subgame, player_reach, opponent_values, choice, values):
+    """Return the value of the CFR-D gadget game, divided by the reach of its roots."""
     weight = dict(zip(subgame.roots.tolist(), player_reach.tolist(), strict=True))
     given = dict(zip(subgame.augmented.tolist(), opponent_values.tolist(), strict=True))
     histories, sign = d.tree.histories, 1 if d.player == 1 else -1
@@ -158,7 +159,7 @@ def by_hand(d, subgame, player_reach, opponent_values, choice, values):
 
 
 def settings(d, subgame, rng, kind):
-    """i's reach of the roots; o's values, 0 where i never comes."""
+    """Return i's reach of the roots, and o's values (0 if i never reaches them)."""
     player_reach = rng.uniform(0.01, 1, len(subgame.roots))
     if kind == "some never":
         player_reach[
@@ -174,10 +175,10 @@ def settings(d, subgame, rng, kind):
 
 @pytest.mark.parametrize("kind", ["all", "some never", "never"])
 @every_layer
-def test_every_subgame_is_worth_what_its_gadget_is(name, player, number, kind):
-    """Terminating and following on one scale, whatever i's reach of the roots."""
+def test_subgame_values_equal_the_gadget_values(name, player, number, kind):
+    """Terminate and follow values have the same scale for every reach of the roots."""
     d, row = cut(name, player), (name, player, number)
-    behaviours, values = worth(name)
+    behaviours, values = random_history_values(name)
     rng = np.random.default_rng(11)
     choice = rng.uniform(0.1, 0.9, len(d.augmented_layer))
     found_any = False
@@ -186,14 +187,16 @@ def test_every_subgame_is_worth_what_its_gadget_is(name, player, number, kind):
         layer, nodes, tree, _ = tables(*row, label, player_reach, opponent_values)
         strategy = strategy_of(d, subgame, nodes, tree, behaviours, choice)
         found = enumerate_value(tree, strategy) * layer._shared.scale
-        expected = by_hand(d, subgame, used, opponent_values, choice, values)
+        expected = expected_gadget_value(
+            d, subgame, used, opponent_values, choice, values
+        )
         assert found == pytest.approx(expected, abs=TOLERANCE)
         found_any |= found != 0
     assert found_any
 
 
-def test_some_augmented_infosets_are_never_come_to():
-    """What the test above rests on: i never reaches some, but not all of them."""
+def test_some_augmented_infosets_are_unreached():
+    """The test above includes subgames in which i reaches only some of the roots."""
     rng = np.random.default_rng(11)
     seen = 0
     for row in ROWS:
@@ -205,8 +208,8 @@ def test_some_augmented_infosets_are_never_come_to():
 
 
 @every_layer
-def test_tables_hold_the_subgame_and_nothing_else(name, player, number):
-    """Every history once, below its parent; chances sum to one; one shape for all."""
+def test_tables_contain_exactly_the_histories_of_the_subgame(name, player, number):
+    """Each history appears once, probabilities sum to one, and all shapes are equal."""
     d, row = cut(name, player), (name, player, number)
     histories, rng = d.tree.histories, np.random.default_rng(12)
     shapes, met = set(), 0
@@ -229,7 +232,7 @@ def test_tables_hold_the_subgame_and_nothing_else(name, player, number):
         players = tree.owner < 2
         for table in (tree.uniform, tree.explore):
             np.testing.assert_allclose(table[:, players].sum(0), 1, atol=1e-6)
-        # The last place of everything is no place of the subgame.
+        # The last entry of each table is padding.
         assert tree.level.num_actions[-1] == 0 and not tree.uniform[:, -1].any()
         beyond = tree.next_augmented[: len(nodes)]
         deeper = beyond < layer.shape.below - 1
@@ -242,8 +245,8 @@ def test_tables_hold_the_subgame_and_nothing_else(name, player, number):
     assert met == (d.layer >= number).sum()
 
 
-def alone(path):
-    """Player 0 twice, with chance between: it guesses that, then takes a half."""
+def one_player_game(path):
+    """Player 0 guesses a chance outcome, then may take a payoff of a half."""
     if len(path) == 3:
         return Node(TERMINAL, utility=float(path[0] == path[1]) + 0.5 * path[2])
     if len(path) == 1:
@@ -253,31 +256,33 @@ def alone(path):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("values", ["iterates", "best_response"])
-def test_where_the_opponent_never_acts(values):
-    tree = tree_builder.build_tree(MadeGame(alone, "alone"), observations=True)
+def test_solves_games_in_which_the_opponent_never_acts(values):
+    tree = tree_builder.build_tree(
+        MadeGame(one_player_game, "alone"), observations=True
+    )
     config = ResolvingConfig("os-mccfr(batch=64,explore=balanced)", 30, values=values)
     behaviour = everywhere(Resolver(tree, 0, config))
     reach = conversions.reach_from_behaviour(tree.infosets[0].decisions, behaviour)
-    # The best is 0.75 + 0.5; uniform play gets 0.75.
+    # The optimal value is 0.75 + 0.5; uniform play has value 0.75.
     assert 1.2 < -best_response_value(tree.sequence_form, 1, reach) <= 1.25 + 1e-6
 
 
-def test_small_layers_share_a_shape_and_large_ones_do_not():
+def test_layers_of_similar_size_share_a_shape():
     sizes = (100_000, 30_000, 4000, 10)
     shapes = [SubgameShape(n, 9 - k, k, 1, 2, 3) for k, n in enumerate(sizes)]
     assert list(sampled_subgames._together(shapes)) == [[0, 1], [2, 3]]
-    layers = laid_out("leduc7", 0)
+    layers = sampled_layers_of("leduc7", 0)
     assert len(layers) == 4 and len({layer.shape for layer in layers}) == 1
     assert shapes[0].join(shapes[3]) == SubgameShape(100_000, 9, 3, 1, 2, 3)
 
 
 @pytest.mark.parametrize("target", [True, pytest.param(False, marks=pytest.mark.slow)])
-def test_one_program_for_all_subgames_of_a_seat(target, monkeypatch):
-    """Compiled when the player is made; so it is made in seconds."""
+def test_all_subgames_of_a_player_share_one_compiled_function(target, monkeypatch):
+    """The function is compiled in the constructor of the player, not in a match."""
     monkeypatch.setattr(sampled_subgames, "_KEPT_BYTES", 1)
     before = subgame_sampling.compilations()
     config = ResolvingConfig("os-mccfr(batch=24)", 2, values="iterates", target=target)
-    resolver = Resolver(compiled("leduc7"), 0, config)
+    resolver = Resolver(game_tree_of("leduc7"), 0, config)
     assert subgame_sampling.compilations() == before + 1
     match = resolver.match()
     for infoset in range(len(resolver.decomposition.tree.infosets[0])):
@@ -288,11 +293,11 @@ def test_one_program_for_all_subgames_of_a_seat(target, monkeypatch):
 
 
 @pytest.mark.parametrize(("name", "player"), [("kuhn", 0), ("leduc7", 1)])
-def test_trajectories_are_targeted_at_the_infoset_of_the_decision(name, player):
-    """Its histories, and no others, are marked among the roots; above it, none."""
+def test_targets_are_the_roots_in_the_infoset_of_the_decision(name, player):
+    """Exactly the histories of the decision's infoset are marked among the roots."""
     config = ResolvingConfig("os-mccfr(batch=8)", 1, target=True)
-    resolver = Resolver(compiled(name), player, config)
-    d, histories = resolver.decomposition, compiled(name).histories
+    resolver = Resolver(game_tree_of(name), player, config)
+    d, histories = resolver.decomposition, game_tree_of(name).histories
     marked = 0
     for infoset in np.flatnonzero(d.opens & (d.player_layer > 1)).tolist():
         match = resolver.match()
@@ -312,7 +317,7 @@ def test_trajectories_are_targeted_at_the_infoset_of_the_decision(name, player):
 
 
 @pytest.mark.parametrize("solver", ["auto", "cfr+", "os-mccfr(delta=0)"])
-def test_targets_need_targeted_trajectories(solver):
+def test_target_setting_requires_targeted_sampling(solver):
     with pytest.raises(ValueError, match="target=True: .* such as solver='os-mccfr'"):
         ResolvingConfig(solver, 5, target=True)
     with pytest.raises(ValueError, match="target='infoset' must be one of True, False"):
@@ -328,7 +333,7 @@ def test_targets_need_targeted_trajectories(solver):
         ("os-mccfr(averaging=sampled)", "averaging=sampled"),
     ],
 )
-def test_what_the_sampler_of_subgames_refuses(solver, setting):
+def test_rejects_samplers_without_subgame_support(solver, setting):
     with pytest.raises(ValueError, match=f"{setting}; .* use one such as cfr"):
         ResolvingConfig(solver, 5)
 
@@ -349,23 +354,23 @@ def test_what_the_sampler_of_subgames_refuses(solver, setting):
         ],
     ],
 )
-def test_a_sampling_player_nears_the_safe_strategy(solver, player, values):
-    """Kuhn poker; the uniform strategy loses 0.45 or so, no gadget 0.18."""
-    from tests.resolving.test_resolver import loss, resolver_of
+def test_sampling_player_has_low_exploitability(solver, player, values):
+    """The uniform strategy loses about 0.45; re-solving without a gadget loses 0.18."""
+    from tests.resolving.test_resolver import exploitability_of_player, resolver_of
 
     settings = {"solver": solver, "iterations": 300, "values": values}
-    assert -1e-6 <= loss("kuhn", player, **settings) < 0.08
+    assert -1e-6 <= exploitability_of_player("kuhn", player, **settings) < 0.08
     assert resolver_of("kuhn", player, **settings).statistics.compilations == 0
 
 
-def test_a_targeted_player_nears_the_safe_strategy():
-    from tests.resolving.test_resolver import loss
+def test_targeted_player_has_low_exploitability():
+    from tests.resolving.test_resolver import exploitability_of_player
 
     settings = {"solver": "os-mccfr(batch=256)", "iterations": 300, "target": True}
-    assert -1e-6 <= loss("kuhn", 0, **settings) < 0.08
+    assert -1e-6 <= exploitability_of_player("kuhn", 0, **settings) < 0.08
 
 
-def test_the_same_seed_gives_the_same_strategy():
+def test_same_seed_gives_same_strategy():
     found = []
     for seed in (1, 1, 2):
         config = ResolvingConfig("os-mccfr(batch=256)", 5)

@@ -1,8 +1,8 @@
-"""Sampled values of subgames are unbiased: enumerated on Kuhn poker.
+"""Sampled values of subgames are unbiased in Kuhn poker, by exact enumeration.
 
-Every random number of a trajectory goes through evenly spaced points. Where all
-probabilities are multiples of the spacing, each point stands for as much probability as
-any other: the mean over all combinations is the expectation, exactly.
+Every random number of a trajectory takes evenly spaced values. All probabilities are
+multiples of the spacing, so each value represents the same probability, and the mean
+over all combinations is exactly the expectation.
 """
 
 import functools
@@ -26,10 +26,10 @@ TOLERANCE = 1e-10
 DOUBLE = np.dtype(np.float64)
 # Probabilities are in quarters; with epsilon 1/2 those of sampling are in eighths.
 QUARTERS = 4
-# How often the opponent follows, at all augmented infosets.
+# The probability of following, at all augmented infosets.
 FOLLOWS = 0.25
-# Seats and layers of Kuhn poker, and how many points each random number takes: one for
-# each depth, then roots.
+# (player, layer) in Kuhn poker: numbers of points for the random number of each depth,
+# and for the random number that selects a root.
 POINTS = {
     (0, 1): (6, 2, 8, 8, 8, 1),
     (1, 1): (6, 2, 8, 8, 8, 1),
@@ -44,7 +44,7 @@ def sampler(baseline):
 
 
 @functools.cache
-def laid_out(player, number, baseline):
+def sampled_layer(player, number, baseline):
     tree = games.compiled("kuhn")
     d = decomposition.decompose(tree, player)
     layer = sampled_subgames.sampled_layers(d, sampler(baseline))[number - 1]
@@ -53,13 +53,13 @@ def laid_out(player, number, baseline):
 
 
 def in_quarters(rng, count):
-    """A random distribution over two actions, or one, in quarters; none is 0."""
+    """Return a random positive distribution over one or two actions, in quarters."""
     first = rng.integers(1, QUARTERS) / QUARTERS
     return np.array([1.0]) if count == 1 else np.array([first, 1 - first])
 
 
 def strategies(d, rng):
-    """Each player's action probabilities."""
+    """Return random action probabilities of each player."""
     found = []
     for infosets in d.tree.infosets:
         counts = infosets.decisions.num_actions
@@ -67,8 +67,8 @@ def strategies(d, rng):
     return found
 
 
-class Made(NamedTuple):
-    """A subgame's tables in double precision, its strategies, and what they mean."""
+class SampledSubgame(NamedTuple):
+    """A subgame's tables in double precision, with strategies and the rows' meaning."""
 
     d: decomposition.Decomposition
     layer: sampled_subgames.SampledLayer
@@ -85,16 +85,16 @@ class Made(NamedTuple):
     gadgets: int
 
 
-def filled(player, number, baseline, rng):
-    """The largest numbered subgame of a layer, random values and strategies put in."""
-    d, layer, subgames = laid_out(player, number, baseline)
+def make_subgame(player, number, baseline, rng):
+    """Return the last subgame of a layer with random values and strategies."""
+    d, layer, subgames = sampled_layer(player, number, baseline)
     label = max(subgames)
     subgame, nodes = subgames[label], layer._groups.of(label)
     given = rng.normal(size=len(subgame.augmented))
     cut = layer._cut(label, subgame)
     tree, mass = layer._fill(cut, nodes, subgame, np.ones(len(subgame.roots)), given)
     tree = cast(tree, DOUBLE)
-    # Thirds and sixths, as they are in double precision.
+    # Restore thirds and sixths in double precision.
     used = tree.uniform.sum(axis=0) > 0
     tree.uniform[:, used] /= tree.uniform.sum(axis=0)[used]
     tree = tree._replace(share=tree.share / tree.share.sum())
@@ -109,7 +109,7 @@ def filled(player, number, baseline, rng):
             rows[p, i] = len(rows)
     places = slice(len(rows), len(rows) + len(given))
     strategy[:2, places] = np.array([[1 - FOLLOWS], [FOLLOWS]])
-    return Made(
+    return SampledSubgame(
         *(d, layer, number, subgame, nodes),
         frozenset(d.roots[d.layer[d.roots] == number].tolist()),
         *(tree, mass, given, behaviours, strategy, rows, len(rows)),
@@ -119,8 +119,8 @@ def filled(player, number, baseline, rng):
 sample = jax.jit(subgame_sampling._sample, static_argnums=5)
 
 
-def sampled(made, baseline, player, points, rng):
-    """The means of what all trajectories together add up."""
+def mean_of_all_trajectories(made, baseline, player, points, rng):
+    """Return the mean of the sampled values over all trajectories."""
     config, groups = sampler(baseline), made.layer.shape.below
     grid = itertools.product(*[(np.arange(n) + 0.5) / n for n in points])
     draws = np.array(list(grid)).T
@@ -135,8 +135,8 @@ def sampled(made, baseline, player, points, rng):
         return values, np.asarray(below)
 
 
-def worth(histories, behaviours, first_of):
-    """Each history's value for player 0, and its reach by chance and each player."""
+def history_values(histories, behaviours, first_of):
+    """Return each history's value for player 0, and its reach by player and chance."""
     played = np.ones(len(histories))
     for h in range(1, len(histories)):
         up = histories.parent[h]
@@ -159,14 +159,15 @@ def worth(histories, behaviours, first_of):
 
 
 def expected(made, p):
-    """What player p's updates should see: values of rows, and beyond the layer.
+    """Return the exact values that player p's updates estimate.
 
-    At the gadget's rows, too: what terminating and following are worth.
+    They are the values of all rows, including terminate and follow in the gadget, and
+    the values at the augmented infosets of the next layer.
     """
     d, layer, subgame, nodes = made.d, made.layer, made.subgame, made.nodes
     histories, number = d.tree.histories, made.number
     first = [infosets.decisions.first_sequence for infosets in d.tree.infosets]
-    value, reach = worth(histories, made.behaviours, first)
+    value, reach = history_values(histories, made.behaviours, first)
     group = np.full(len(histories), -1)
     group[d.roots] = d.root_augmented
     values = np.zeros_like(made.strategy)
@@ -199,7 +200,7 @@ def expected(made, p):
 
 
 CASES = [(*seat, baseline) for seat in POINTS for baseline in BASELINES]
-# The others are compiled for seconds each.
+# The other cases compile for seconds each.
 QUICK = (0, 1, "expected")
 MARKED = [
     pytest.param(*case, marks=() if case == QUICK else pytest.mark.slow)
@@ -209,14 +210,13 @@ MARKED = [
 
 @pytest.mark.parametrize(("player", "number", "baseline"), MARKED)
 def test_sampled_values_are_unbiased(player, number, baseline):
-    """Of both players' actions, the gadget's, and augmented infosets of the next layer.
-
-    Whatever the baselines are.
-    """
+    """Check actions, gadget choices and augmented infosets, for random baselines."""
     rng = np.random.default_rng(5)
-    made = filled(player, number, baseline, rng)
+    made = make_subgame(player, number, baseline, rng)
     for p in PLAYERS:
-        values, beyond = sampled(made, baseline, p, POINTS[player, number], rng)
+        values, beyond = mean_of_all_trajectories(
+            made, baseline, p, POINTS[player, number], rng
+        )
         wanted, further = expected(made, p)
         mine = made.tree.owner == p
         np.testing.assert_allclose(values[:, mine], wanted[:, mine], atol=TOLERANCE)
@@ -229,18 +229,18 @@ def test_sampled_values_are_unbiased(player, number, baseline):
 
 @pytest.mark.parametrize("targets", ["one infoset", "no root"])
 def test_targeted_values_are_unbiased(targets):
-    """With half of the trajectories at one infoset, as without targeting."""
+    """Half of the trajectories start at one infoset; the expectations do not change."""
     rng = np.random.default_rng(6)
-    made = filled(0, 2, "none", rng)
+    made = make_subgame(0, 2, "none", rng)
     mask = np.zeros(len(made.tree.root), bool)
     roots = made.d.tree.histories.infoset[made.nodes[made.tree.root[:-1]]]
     mask[: len(roots)] = (roots == made.subgame.roots[-1]) & (targets != "no root")
     assert mask.sum() == (2 if targets == "one infoset" else 0)
     made = made._replace(tree=made.tree._replace(target=mask))
-    # The other four roots have a twelfth each, and the two targets four twelfths.
+    # The two targets have probability 4/12 each, and the other four roots 1/12 each.
     points = (*POINTS[0, 2][:-1], 12)
     for p in PLAYERS:
-        values, _ = sampled(made, "none", p, points, rng)
+        values, _ = mean_of_all_trajectories(made, "none", p, points, rng)
         wanted, _ = expected(made, p)
         mine = made.tree.owner == p
         np.testing.assert_allclose(values[:, mine], wanted[:, mine], atol=TOLERANCE)
@@ -248,7 +248,7 @@ def test_targeted_values_are_unbiased(targets):
 
 def test_targets_are_sampled_more_often():
     """The share of trajectories by root is the mixture of Lisý et al. 2015."""
-    made = filled(0, 2, "none", np.random.default_rng(6))
+    made = make_subgame(0, 2, "none", np.random.default_rng(6))
     tree, config = made.tree, sampler("none")
     mask = np.arange(len(tree.root)) < 2
     batch = descent.Batch(made.strategy, None, 1, 1, config)

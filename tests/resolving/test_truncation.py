@@ -1,7 +1,7 @@
-"""Depth-limited lookahead: where it is cut, what is there, and what a forest is worth.
+"""Depth-limited lookahead: its leaves, their values, and the values of its forests.
 
-All is held to slow walks over `reference.py`'s tree, which shares no code with
-leaf_values.py.
+Results are compared with slow recursions over the tree of `reference.py`, which shares
+no code with the product.
 """
 
 import functools
@@ -41,9 +41,10 @@ TOLERANCE = 1e-12
 
 
 def uneven(path):
-    """Player 1's only infoset lies deeper after chance 1 than after chance 0.
+    """Player 1's only infoset is deeper after chance outcome 1 than after outcome 0.
 
-    Chance, player 0 twice, (chance 1: a delay), player 1, who was told nothing.
+    Chance moves, then player 0 twice, then (after outcome 1) chance again, then player
+    1, which observes nothing.
     """
     infos = (f"{len(path)}{path[1:3]}", "?")
     if not path:
@@ -60,9 +61,10 @@ def uneven(path):
 
 
 def late(path):
-    """Player 0's second infoset lies deeper after chance 1 than after chance 0.
+    """Player 0's second infoset is deeper after chance outcome 1 than after outcome 0.
 
-    Player 0, chance (1: a delay), player 0, who was told nothing, player 1.
+    Player 0 moves, then chance (twice after outcome 1), then player 0, which does not
+    observe chance, then player 1.
     """
     infos = (f"{len(path)}{path[:1]}", "?")
     if len(path) in (1, 2) and path[1:] != (0,):
@@ -78,7 +80,7 @@ MADE = {"uneven": uneven, "late": late}
 
 
 @functools.cache
-def compiled(name):
+def game_tree_of(name):
     if name not in MADE:
         return games.compiled(name)
     return tree_builder.build_tree(MadeGame(MADE[name], name), observations=True)
@@ -86,15 +88,15 @@ def compiled(name):
 
 @functools.cache
 def cut(name, player):
-    return decomposition.decompose(compiled(name), player)
+    return decomposition.decompose(game_tree_of(name), player)
 
 
 @functools.cache
-def brute(name):
-    return reference.Tree(compiled(name).game)
+def reference_tree(name):
+    return reference.Tree(game_tree_of(name).game)
 
 
-# Seats whose every decision opens a layer, so that layers can be counted by hand.
+# Every decision of these players opens a layer, so layers are easy to count.
 LAYERS = {
     ("kuhn", 0): 2,
     ("kuhn", 1): 1,
@@ -113,15 +115,15 @@ every_row = pytest.mark.parametrize(("name", "player", "number", "depth"), ROWS)
 
 
 @pytest.mark.parametrize(("name", "player"), SEATS)
-def test_layers_are_as_many_as_listed(name, player):
+def test_number_of_layers(name, player):
     assert cut(name, player).num_layers == LAYERS[name, player]
 
 
 class Walk:
-    """The lookahead by recursion: paths that end it, and infosets (keys) inside."""
+    """A lookahead by recursion: its leaves, terminal nodes and infosets (keys)."""
 
     def __init__(self, name, player, number, depth):
-        self.nodes = brute(name).nodes
+        self.nodes = reference_tree(name).nodes
         self.player, self.number, self.depth = player, number, depth
         self.leaves, self.ends, self.kept = set(), set(), set()
         self.roots = []
@@ -147,7 +149,7 @@ class Walk:
             self.down(child, turns, None if moves is None else moves + 1)
 
     def value(self, index, policy, worth):
-        """Player 0's expected value of the game that is cut off."""
+        """Return player 0's expected value of the truncated game."""
         node = self.nodes[index]
         if index in self.leaves:
             return worth[index]
@@ -161,17 +163,17 @@ class Walk:
 
 @functools.cache
 def node_numbers(name):
-    """Index in `reference.py`'s tree of each history."""
-    return reference.node_numbers(brute(name), compiled(name))
+    """Return the index of each history in the tree of `reference.py`."""
+    return reference.node_numbers(reference_tree(name), game_tree_of(name))
 
 
 def by_history(name, seed=5):
-    """float64 [N], some value for each history."""
-    return np.random.default_rng(seed).normal(size=len(compiled(name).histories))
+    """Return a random value for each history, float64 [N]."""
+    return np.random.default_rng(seed).normal(size=len(game_tree_of(name).histories))
 
 
 class Table(HistoryValues):
-    """A user's own leaf value; remembers what it was asked."""
+    """A user-defined leaf value that records its queries."""
 
     def __init__(self, values):
         self.values, self.asked = values, []
@@ -182,9 +184,9 @@ class Table(HistoryValues):
 
 
 @every_row
-def test_cut_where_the_walk_stops(name, player, number, depth):
-    """Depth reached, and the player's next turn in a new subgame is there or past."""
-    d, tree, numbers = cut(name, player), compiled(name), node_numbers(name)
+def test_leaves_equal_those_of_a_recursive_walk(name, player, number, depth):
+    """Leaves have the given depth and follow the start of the player's next layer."""
+    d, tree, numbers = cut(name, player), game_tree_of(name), node_numbers(name)
     table = Table(by_history(name))
     found = truncate_layer(d, number, depth, table)
     walk = Walk(name, player, number, depth)
@@ -201,12 +203,12 @@ def test_cut_where_the_walk_stops(name, player, number, depth):
         keys = tree.infosets[p].keys
         kept = {(p, keys[i]) for i in np.flatnonzero(found.kept[p])}
         assert kept == {key for key in walk.kept if key[0] == p}
-    # What continual resolving needs is never cut off.
+    # The infosets of the layer itself are never removed.
     assert found.kept[player][d.player_layer == number].all()
 
 
-def test_some_infosets_are_partly_beyond_the_cut():
-    """What the tests here rest on: a cut through the middle of an infoset."""
+def test_some_infosets_are_partly_below_the_leaves():
+    """The rows of these tests include leaves that split an infoset."""
     walk = Walk("uneven", 0, 1, 4)
     through = {walk.nodes[index].key for index in walk.leaves}
     assert through & walk.kept
@@ -214,9 +216,9 @@ def test_some_infosets_are_partly_beyond_the_cut():
 
 
 @every_row
-def test_a_forest_is_worth_the_game_that_is_cut_off(name, player, number, depth):
-    """Random strategies, opponent values and leaf values; sums by recursion."""
-    d, tree, numbers = cut(name, player), compiled(name), node_numbers(name)
+def test_forest_value_equals_that_of_the_truncated_game(name, player, number, depth):
+    """Use random strategies, opponent values and leaf values."""
+    d, tree, numbers = cut(name, player), game_tree_of(name), node_numbers(name)
     values = by_history(name)
     worth = {numbers[h]: values[h] for h in range(len(values))}
     behaviours = random_behaviours(tree, 7)
@@ -243,7 +245,7 @@ def test_a_forest_is_worth_the_game_that_is_cut_off(name, player, number, depth)
         given = sign * (1 - choice) * opponent_values
         expected = float(given[d.augmented_layer == number].sum())
         for root in walk.roots:
-            weight = walk.nodes[root].chance * brute(name).own_reach(
+            weight = walk.nodes[root].chance * reference_tree(name).own_reach(
                 root, player, policy
             )
             value = walk.value(root, policy, worth)
@@ -253,7 +255,7 @@ def test_a_forest_is_worth_the_game_that_is_cut_off(name, player, number, depth)
 
 
 @pytest.mark.parametrize(("name", "player"), SEATS)
-def test_a_lookahead_to_the_end_changes_nothing(name, player):
+def test_depth_beyond_the_end_does_not_change_payoffs(name, player):
     d = cut(name, player)
     ones = np.ones(d.tree.infosets[player].decisions.num_sequences)
     augmented = np.ones(len(d.augmented_layer))
@@ -265,7 +267,7 @@ def test_a_lookahead_to_the_end_changes_nothing(name, player):
             np.testing.assert_allclose(a, b, atol=TOLERANCE)
 
 
-def test_bad_depths_and_values_are_refused():
+def test_rejects_invalid_depths_and_leaf_values():
     d = cut("kuhn", 0)
     with pytest.raises(ValueError, match="depth=0"):
         truncate_layer(d, 1, 0, UniformValue())
@@ -274,33 +276,33 @@ def test_bad_depths_and_values_are_refused():
             truncate_layer(d, 1, 1, LeafValue(bad, "histories"))
 
 
-def test_a_depth_limited_player_uses_the_leaf_value():
-    """Kuhn poker, player 0: the whole game behind its second turn is a leaf.
+def test_depth_limited_player_uses_the_leaf_value():
+    """In Kuhn poker, player 0's second turn (after pass, bet) is a leaf.
 
-    It is there after pass, bet. Where that is worth 9, the opponent does not bet; where
-    it costs 9, it always does, and passing is wrong with every card.
+    If the leaf's value is 9, the opponent never bets. If it is -9, the opponent always
+    bets, so passing is wrong with every card.
     """
     strategies = []
     for worth in (9.0, -9.0):
         config = ResolvingConfig(
             "pdcfr+", 200, depth=1, leaf=lambda t, h, w=worth: np.full(len(h), w)
         )
-        resolver = Resolver(compiled("kuhn"), 0, config)
+        resolver = Resolver(game_tree_of("kuhn"), 0, config)
         strategies.append(everywhere(resolver))
         assert resolver.statistics.compilations == 0
-    tree = compiled("kuhn")
+    tree = game_tree_of("kuhn")
     first = tree.infosets[0].decisions.first_sequence
     top = first[np.flatnonzero(cut("kuhn", 0).player_layer == 1)]
     # With the queen passing is better than betting if no bet follows it.
     assert (strategies[1][top] < 0.05).all() and strategies[0][top].max() > 0.9
-    limitless = Resolver(compiled("kuhn"), 0, ResolvingConfig("pdcfr+", 200))
-    far = Resolver(compiled("kuhn"), 0, ResolvingConfig("pdcfr+", 200, depth=9))
+    limitless = Resolver(game_tree_of("kuhn"), 0, ResolvingConfig("pdcfr+", 200))
+    far = Resolver(game_tree_of("kuhn"), 0, ResolvingConfig("pdcfr+", 200, depth=9))
     np.testing.assert_allclose(everywhere(far), everywhere(limitless), atol=1e-6)
 
 
 def roots_cut(name, player, layer, depth, unit="moves"):
-    """int64 [R], where a layer's lookahead ends in several values per history."""
-    leaf = Continuations(random_behaviours(compiled(name), 4), 2)
+    """Return the multi-valued leaves of a layer's lookahead, int64 [R]."""
+    leaf = Continuations(random_behaviours(game_tree_of(name), 4), 2)
     choices = truncate_layer(cut(name, player), layer, depth, leaf, unit=unit).choices
     return np.zeros(0, np.int64) if choices is None else choices.histories
 
@@ -309,8 +311,8 @@ def roots_cut(name, player, layer, depth, unit="moves"):
     ("name", "player"),
     [("leduc7", 0), ("leduc7", 1), ("ii_goofspiel4", 0), ("late", 0)],
 )
-def test_where_the_opponent_chooses_public_states_are_cut_whole(name, player):
-    """Their components are held to brute force in test_decomposition.py."""
+def test_multi_valued_leaves_do_not_split_public_states(name, player):
+    """Public states are compared with brute force in test_decomposition.py."""
     d = cut(name, player)
     state = d.augmented_subgame[d.root_augmented]
     cuts = 0
@@ -325,8 +327,8 @@ def test_where_the_opponent_chooses_public_states_are_cut_whole(name, player):
 
 
 @pytest.mark.parametrize("player", PLAYERS)
-def test_rounds_end_where_chance_moves_after_a_player(player):
-    """Leduc poker, cut after its first round: at the first turn with a public card."""
+def test_rounds_end_at_chance_nodes_after_decisions(player):
+    """In Leduc poker, the leaves are the first turns with a public card."""
     d = cut("leduc7", player)
     for layer in range(1, d.num_layers + 1):
         roots = roots_cut("leduc7", player, layer, 1, "rounds")
@@ -335,14 +337,14 @@ def test_rounds_end_where_chance_moves_after_a_player(player):
             state = d.tree.state_at(int(history))
             assert state.current_player() == player
             assert "public -" not in str(state)
-            # The card was turned up since the player's last decision.
+            # The card was dealt after the player's previous decision.
             last = d.tree.infosets[player].decisions
             above = last.owner[last.parent[d.tree.histories.infoset[history]]]
             before = d.tree.state_at(d.tree.infosets[player].history[above])
             assert "public -" in str(before)
 
 
-def test_a_depth_that_cuts_nothing_is_warned_of(caplog):
+def test_depths_that_truncate_nothing_cause_a_warning(caplog):
     roles = [cut("kuhn", player) for player in PLAYERS]
     warn_if_never_truncated(roles, 1, "moves")
     assert not caplog.messages
@@ -352,21 +354,21 @@ def test_a_depth_that_cuts_nothing_is_warned_of(caplog):
 
 
 @pytest.mark.parametrize("player", [pytest.param(0, marks=pytest.mark.slow), 1])
-def test_a_player_in_a_match_plays_what_the_forests_say(player):
-    """Leduc poker with a fixed value for each history: its subgames one by one."""
+def test_match_player_equals_the_forests(player):
+    """Leduc poker with a fixed value for each history, one subgame at a time."""
     leaf, d = Table(by_history("leduc7")), cut("leduc7", player)
     role = Role(d, DepthLimit(1, "moves", leaf))
     state = role.start()
     for number in range(1, d.num_layers + 1):
         state = role.resolve(number, state, forest_solver("cfr+", 12))
     config = ResolvingConfig("cfr+", 12, depth=1, leaf=leaf)
-    resolver = Resolver(compiled("leduc7"), player, config)
+    resolver = Resolver(game_tree_of("leduc7"), player, config)
     np.testing.assert_allclose(everywhere(resolver), state.behaviour, atol=1e-9)
     assert resolver.statistics.compilations == 0
 
 
-def test_an_equilibriums_values_per_history_are_not_sound():
-    """All of them are 0, whatever player 0 chose; so it may choose anything."""
+def test_equilibrium_values_per_history_are_unsound_leaf_values():
+    """They are 0 after every action of player 0, so player 0 may play anything."""
     tree = tree_builder.build_tree(MadeGame(rps_plus, "rps_plus"), observations=True)
     behaviours = (
         np.concatenate([[1.0], RPS_PLUS, np.ones(3)]),

@@ -1,4 +1,4 @@
-"""Exact search by update equivalence, held to plain recursion over OpenSpiel states."""
+"""Exact search by update equivalence, compared with recursion over OpenSpiel states."""
 
 import math
 from collections import defaultdict
@@ -38,14 +38,14 @@ def _policy(laid, behaviour):
 
 
 def _key(state, told):
-    """What the player who acts knows; `told` is only of hidden boards, else None."""
+    """Return the acting player's infoset; `told` is None except in phantom games."""
     player = state.current_player()
     known = state.information_state_string(player) if told is None else told[player]
     return player, known
 
 
 def _after(state, action, told):
-    """What players were told after an action: whether it was their turn again."""
+    """Return `told` after an action, with whether the player moves again."""
     if told is None or state.is_chance_node():
         return told
     player, child = state.current_player(), state.child(action)
@@ -55,14 +55,17 @@ def _after(state, action, told):
 
 
 def _by_recursion(game, policy, eta, told):
-    """The searched policy at all that players know, by the formula as it stands."""
+    """Return the searched policy at every infoset, computed by recursion."""
     worth, mass = defaultdict(lambda: defaultdict(float)), defaultdict(float)
     uniform = defaultdict(float)
     blueprint, scale = {}, max(-game.min_utility(), game.max_utility())
 
     def walk(state, reach, even, told):
-        """Player 0's value; `reach` is of player 0, player 1 and chance, `even` is of
-        players that play uniformly."""
+        """Return player 0's value.
+
+        `reach` belongs to player 0, player 1 and chance; `even` belongs to players that
+        play uniformly.
+        """
         if state.is_terminal():
             return state.returns()[0]
         if state.is_chance_node():
@@ -102,7 +105,7 @@ def _by_recursion(game, policy, eta, told):
 
 
 def _decisions(state, told):
-    """Every decision of a game."""
+    """Yield all decision nodes of a game."""
     if state.is_terminal():
         return
     if not state.is_chance_node():
@@ -121,7 +124,7 @@ def _decisions(state, told):
         (phantom_game, HEX, 10.0),
     ],
 )
-def test_searching_everywhere_is_the_formula_at_every_decision(lay_out, name, eta):
+def test_search_everywhere_equals_recursion_at_every_decision(lay_out, name, eta):
     laid = lay_out(name)
     behaviour = _random_behaviour(laid, seed=3)
     told = ((), ()) if lay_out is phantom_game else None
@@ -140,12 +143,12 @@ def test_searching_everywhere_is_the_formula_at_every_decision(lay_out, name, et
     assert met == set(expected)
 
 
-def test_where_nobody_can_be_the_blueprint_stays():
+def test_unreachable_infosets_keep_the_blueprint():
     tree = spiel_cr.build_tree("kuhn_poker")
     decisions = tree.sequence_form.decisions
     behaviour = _random_behaviour(tree, seed=1)
     for own, other in ((0, 1), (1, 0)):
-        # The other player always takes its first action: some infosets are not met.
+        # The other player always takes its first action: some infosets are unreached.
         pure = np.zeros(decisions[other].num_sequences)
         pure[0] = pure[decisions[other].first_sequence] = 1.0
         both = (behaviour[own], pure) if own == 0 else (pure, behaviour[own])
@@ -165,8 +168,10 @@ def test_where_nobody_can_be_the_blueprint_stays():
         ("liars_dice(numdice=1,dice_sides=3)", 50, 1.0),
     ],
 )
-def test_a_poor_blueprint_gets_better_and_a_good_one_stays_good(name, iterations, most):
-    """With whole steps everywhere the second is 19 times as exploitable as before."""
+def test_search_improves_poor_blueprints_and_preserves_good_ones(
+    name, iterations, most
+):
+    """Without damping, the second row would be 19 times as exploitable."""
     tree = spiel_cr.build_tree(name)
     solver = cfr.make_solver(tree.sequence_form, config=PRESETS["pcfr+"])
     solver.run(iterations)
@@ -179,7 +184,7 @@ def test_a_poor_blueprint_gets_better_and_a_good_one_stays_good(name, iterations
 
 
 @pytest.mark.parametrize("player", [0, 1])
-def test_gains_of_decisions_add_up_to_the_difference_of_values(player):
+def test_gains_sum_to_the_difference_of_values(player):
     worlds = phantom_game(HEX)
     blueprint = FormPolicy(worlds, _random_behaviour(worlds, seed=4))
     searched = list(blueprint.behaviour)
@@ -188,7 +193,7 @@ def test_gains_of_decisions_add_up_to_the_difference_of_values(player):
     gains = Gains(blueprint, player)
 
     def expected(state):
-        """What matches of `both` gain from here on, and what they pay."""
+        """Return the expected gains and the expected utility from here on."""
         if state.is_terminal():
             return np.array([0.0, state.returns()[player]])
         odds = both.action_probabilities(state)
@@ -202,7 +207,7 @@ def test_gains_of_decisions_add_up_to_the_difference_of_values(player):
     assert abs(gained) > 0.01
 
 
-def test_trust_is_a_ratio_of_probabilities():
+def test_damping_is_a_ratio_of_probabilities():
     assert damping(math.log(0.02), math.log(0.08)) == pytest.approx(0.25)
     assert damping(math.log(0.3), math.log(0.1)) == 1
     assert damping(-5000.0, -4998.0) == pytest.approx(math.exp(-2))
@@ -210,7 +215,7 @@ def test_trust_is_a_ratio_of_probabilities():
     assert damping(-math.inf, -math.inf) == damping(-math.inf, -3.0) == 0
 
 
-def test_a_step_of_no_length_stays_and_longer_ones_move_by_values():
+def test_mirror_step_reweights_actions_by_their_values():
     owner = np.array([0, 0, 1, 1, 1])
     blueprint = np.array([0.25, 0.75, 0.0, 0.4, 0.6])
     values = np.array([1.0, -1.0, 1.0, 0.5, 0.2])
@@ -224,10 +229,10 @@ def test_a_step_of_no_length_stays_and_longer_ones_move_by_values():
     np.testing.assert_allclose([moved[:2].sum(), moved[2:].sum()], 1)
 
 
-def test_utilities_are_scaled_by_the_largest_one():
+def test_values_are_divided_by_the_largest_utility():
     assert pyspiel.load_game("leduc_poker").max_utility() == 13
     tree = spiel_cr.build_tree("leduc_poker")
     behaviour = _random_behaviour(tree, seed=0)
     searched = search_everywhere(tree, behaviour, eta=13.0)
-    # The step of length 13 is that of length 1 in chips: no value beyond 13 chips.
+    # A step of 13 in scaled values is a step of 1 in chips; values are at most 13.
     assert np.abs(np.log(searched[0] / behaviour[0])).max() < 2 * 13

@@ -1,4 +1,4 @@
-"""`auto` reports its choice, gives each candidate the same trial, and keeps to it."""
+"""`auto`: the choice of an algorithm, trial runs and the final linear program."""
 
 import numpy as np
 import pytest
@@ -14,7 +14,7 @@ from spiel_cr.solvers.representation import GameOptions
 from tests.support import games
 
 _RIVER = "python_poker_spot(pot=100,stack=100,ranges=AA QQ;KK JJ,bets=allin)"
-# Of three rounds.
+# A game with three rounds.
 _RHODE_ISLAND = "python_rhode_island_holdem(num_ranks=2,num_suits=2,max_bets=1)"
 
 
@@ -24,7 +24,7 @@ _RHODE_ISLAND = "python_rhode_island_holdem(num_ranks=2,num_suits=2,max_bets=1)"
         ("kuhn_poker", None, None, "lp"),
         ("kuhn_poker", spiel_cr.Goal(until=1e-3), None, "lp"),
         ("leduc_poker", spiel_cr.Goal(seconds=5), None, "lp"),
-        # Nobody asked for iterations of a linear program.
+        # A linear program has no iterations, so it is not chosen.
         ("leduc_poker", 100, None, "dcfr"),
         ("kuhn_poker", 29, None, "sapcfr+(gamma=5)"),
         ("kuhn_poker", 40, None, "sapcfr+"),
@@ -49,14 +49,14 @@ _RHODE_ISLAND = "python_rhode_island_holdem(num_ranks=2,num_suits=2,max_bets=1)"
         ("dark_hex(board_size=2)", 20, GameOptions("phantom"), "dcfr+"),
     ],
 )
-def test_choice(game, goal, options, chosen):
+def test_auto_chooses_the_expected_algorithm(game, goal, options, chosen):
     result = spiel_cr.solve(game, goal=goal, options=options)
     assert result.algorithm == chosen and result.reason
     assert spiel_cr.solve("kuhn_poker", "cfr+", 5).reason == ""
 
 
-def test_goes_on_from_the_trial_and_counts_it():
-    """The winner is the run of its name, bit for bit; the clock has the loser's."""
+def test_auto_result_equals_a_run_of_the_chosen_algorithm():
+    """The run continues from the trial, so averages and curves are identical."""
     goal = spiel_cr.Goal(100, eval_every=10)
     tried = spiel_cr.solve("leduc_poker", goal=goal)
     alone = spiel_cr.solve("leduc_poker", tried.algorithm, goal)
@@ -69,14 +69,14 @@ def test_goes_on_from_the_trial_and_counts_it():
     assert tried.iterations == 100
 
 
-def test_until_takes_who_gets_there_first():
+def test_auto_chooses_the_candidate_that_reaches_until_first():
     goal = spiel_cr.Goal(until=1e-6, eval_every=64)
     result = spiel_cr.solve("kuhn_poker", goal=goal)
     assert result.algorithm == "sapcfr+" and result.nash_conv() <= 1e-6
     assert result.iterations < 512
 
 
-def test_single_precision_where_it_is_enough(tmp_path):
+def test_auto_uses_float32_if_until_allows_it(tmp_path):
     def solved(until, **more):
         goal = spiel_cr.Goal(2000, until=until, eval_every=50)
         options = GameOptions("public-tree")
@@ -90,8 +90,8 @@ def test_single_precision_where_it_is_enough(tmp_path):
     assert {one.average[0].dtype for one in asked} == {np.dtype("float64")}
 
 
-def test_double_precision_goes_on_where_single_stalls(monkeypatch):
-    """It reaches the result of double precision alone, and reports the change."""
+def test_auto_continues_in_float64_when_float32_stalls(monkeypatch):
+    """The result is as good as with float64 alone, and `reason` has the change."""
     options, goal = GameOptions("public-tree"), spiel_cr.Goal(50_000, until=1e-4)
     monkeypatch.setattr(automatic, "_FINE", 1e-8)
     watched = spiel_cr.solve(_RIVER, goal=goal, options=options)
@@ -103,7 +103,7 @@ def test_double_precision_goes_on_where_single_stalls(monkeypatch):
     nash_convs = [point.nash_conv for point in watched.curve]
     seconds = [point.seconds for point in watched.curve]
     assert min(nash_convs) == nash_convs[-1] and seconds == sorted(seconds)
-    # It stays where single precision gets there.
+    # The run stays in float32 if that reaches the goal.
     monkeypatch.undo()
     span = single.game.max_utility() - single.game.min_utility()
     enough = spiel_cr.Goal(50_000, until=1e-5 * span)
@@ -112,8 +112,8 @@ def test_double_precision_goes_on_where_single_stalls(monkeypatch):
     assert single.nash_conv() <= 1e-5 * span
 
 
-def test_nothing_goes_on_where_the_run_is_over(monkeypatch):
-    """Neither after the last iteration, nor when the goal is reached."""
+def test_auto_does_not_switch_to_float64_after_the_run_ends(monkeypatch):
+    """Runs end after the last iteration, or when the goal is reached."""
     monkeypatch.setattr(automatic, "_FINE", 1e-8)
     monkeypatch.setattr(automatic, "_STALLED", {2: 0.0, 4: 0.0})
     options = GameOptions("public-tree")
@@ -130,7 +130,7 @@ def test_nothing_goes_on_where_the_run_is_over(monkeypatch):
         assert result.algorithm == rule and result.average[0].dtype == np.float64
 
 
-def test_memory_of_double_precision_is_asked_for_before(monkeypatch):
+def test_auto_checks_the_memory_of_float64_before_the_run(monkeypatch):
     """It is an error if a possible continuation in double precision is too large."""
     monkeypatch.setattr(automatic, "_FINE", 1e-8)
 
@@ -162,7 +162,7 @@ def test_checkpoint_keeps_the_algorithm(tmp_path, monkeypatch):
     assert resumed.algorithm == "cfr+" and "checkpoint" in resumed.reason
 
 
-def test_a_linear_program_that_is_late_leaves_the_rest(monkeypatch):
+def test_auto_runs_cfr_if_the_linear_program_takes_too_long(monkeypatch):
     monkeypatch.setattr(automatic, "_LINEAR_SHARE", 1e-9)
     result = spiel_cr.solve("leduc_poker", goal=spiel_cr.Goal(seconds=1.0))
     assert result.algorithm in automatic.CANDIDATES["tree"]
@@ -172,14 +172,14 @@ def test_a_linear_program_that_is_late_leaves_the_rest(monkeypatch):
         equilibrium(tree.sequence_form, np.array([-1.0, 1.0]), seconds=1e-9)
 
 
-def test_a_linear_program_that_uses_up_the_budget_leaves_a_trial():
-    """Four milliseconds allow a program of this size, but not its construction."""
+def test_auto_iterates_if_the_linear_program_uses_the_whole_budget():
+    """Four milliseconds suffice to solve the linear program, but not to build it."""
     result = spiel_cr.solve("kuhn_poker", "auto", spiel_cr.Goal(seconds=0.004))
     assert result.iterations >= 1 and result.nash_conv() < 11 / 6
 
 
-def test_long_runs_end_with_linear_programs():
-    """The result is better, the state and the curve are those of the iterations."""
+def test_auto_improves_long_runs_with_a_linear_program():
+    """Current strategy and curve remain those of the iterations."""
     result = spiel_cr.solve("leduc_poker", goal=spiel_cr.Goal(1000, eval_every=500))
     alone = spiel_cr.solve("leduc_poker", result.algorithm, 1000)
     assert result.nash_conv() < 1e-12 < 1e-5 < alone.nash_conv()
@@ -199,12 +199,12 @@ def test_long_runs_end_with_linear_programs():
         (1000, {"options": GameOptions(buckets=(list(range(468)), None))}),
     ],
 )
-def test_no_linear_program_at_the_end(goal, more):
+def test_auto_skips_the_final_linear_program(goal, more):
     result = spiel_cr.solve("leduc_poker", goal=goal, **more)
     assert "linear program" not in result.reason and result.nash_conv() > 1e-5
 
 
-def test_resumed_runs_end_like_others(tmp_path):
+def test_resumed_auto_runs_equal_uninterrupted_ones(tmp_path):
     path = tmp_path / "checkpoint"
     for count in (500, 1000, 1200):
         resumed = spiel_cr.solve("leduc_poker", goal=count, checkpoint=path)
@@ -215,7 +215,7 @@ def test_resumed_runs_end_like_others(tmp_path):
         assert resumed.reason.count("linear program") <= 1
 
 
-def test_only_a_better_solution_is_taken(monkeypatch):
+def test_auto_discards_a_worse_final_solution(monkeypatch):
     alone = spiel_cr.solve("leduc_poker", "dcfr", 1000)
     asked = []
 
@@ -229,8 +229,8 @@ def test_only_a_better_solution_is_taken(monkeypatch):
     assert asked == [3000] and "linear program" not in result.reason
 
 
-def test_polished_stays_where_the_average_goes():
-    """It adds no sequence, and what the plan does not reach stays as it was."""
+def test_polished_strategy_keeps_the_support_of_the_average():
+    """It adds no sequence, and does not change infosets that it does not reach."""
     tree = games.compiled("leduc")
     average = spiel_cr.solve(tree, "dcfr", 1000).average
     found = lp.polished(tree.sequence_form, average, 10_000)
@@ -247,14 +247,14 @@ def test_polished_stays_where_the_average_goes():
         np.testing.assert_array_equal(now, was)
 
 
-def test_resolving_takes_the_form():
+def test_resolving_chooses_the_algorithm_by_form():
     tree = spiel_cr.resolve("kuhn_poker", iterations=20)
     assert tree.algorithm == automatic.OF_SUBGAMES["tree"]
     river = spiel_cr.resolve(_RIVER, iterations=20, options=GameOptions("public-tree"))
     assert river.algorithm == automatic.OF_SUBGAMES["public-tree"]
 
 
-def test_a_checkpoint_keeps_no_linear_program_and_says_so(tmp_path):
+def test_auto_reports_that_lp_does_not_support_checkpoints(tmp_path):
     path = tmp_path / "kuhn.npz"
     found = spiel_cr.solve("kuhn_poker", checkpoint=path)
     assert found.algorithm != "lp" and found.reason.endswith(

@@ -1,4 +1,4 @@
-"""Interrupted solves go on, bit for bit; other runs' and damaged files are refused."""
+"""Checkpoints: resumed runs, and rejection of corrupt files and of other runs."""
 
 import errno
 import os
@@ -43,7 +43,7 @@ spiel_cr.solve(game, algorithm, 200_000, seed=5, options=spiel_cr.GameOptions(fo
         ("phantom_ttt", "vr-mccfr(batch=256)", "simulator"),
     ],
 )
-def test_killed_and_resumed(tmp_path, how):
+def test_killed_run_resumes_bitwise_identically(tmp_path, how):
     path = tmp_path / "new" / "checkpoint"
     words = [sys.executable, "-c", _SOLVE, *how, path]
     process = subprocess.Popen(words, cwd=ROOT)
@@ -73,8 +73,8 @@ def test_killed_and_resumed(tmp_path, how):
     assert storage.load(path)[1]["iterations"] == done + more
 
 
-def test_same_stop_with_until(tmp_path):
-    """Also of a run that is asked for again when it is done."""
+def test_resumed_run_with_until_stops_at_the_same_iteration(tmp_path):
+    """Repeating a run that is complete gives the same result again."""
     compiled, path = games.compiled("kuhn"), tmp_path / "checkpoint"
     expected = spiel_cr.solve(compiled, "pcfr+", spiel_cr.Goal(until=0.01))
     spiel_cr.solve(compiled, "pcfr+", 17, checkpoint=path)
@@ -85,8 +85,8 @@ def test_same_stop_with_until(tmp_path):
         assert_same(resumed, expected)
 
 
-def test_the_curve_goes_on(tmp_path):
-    """Points from before the interruption are kept; only their seconds differ."""
+def test_resumed_run_keeps_earlier_points_of_the_curve(tmp_path):
+    """The curve equals that of an uninterrupted run, except for seconds."""
     compiled, path = games.compiled("kuhn"), tmp_path / "checkpoint"
     whole = spiel_cr.solve(compiled, "cfr+", spiel_cr.Goal(60, eval_every=20))
     spiel_cr.solve(compiled, "cfr+", spiel_cr.Goal(40, eval_every=20), checkpoint=path)
@@ -97,8 +97,7 @@ def test_the_curve_goes_on(tmp_path):
     assert points[0] == points[1] and len(points[0]) == 3
 
 
-def test_interrupt_from_the_keyboard(tmp_path, monkeypatch):
-    """The state at the interrupt is written."""
+def test_keyboard_interrupt_writes_the_current_state(tmp_path, monkeypatch):
     compiled, path = games.compiled("kuhn"), tmp_path / "checkpoint"
 
     def interrupt(*_):
@@ -116,7 +115,7 @@ def test_interrupt_from_the_keyboard(tmp_path, monkeypatch):
 
 @pytest.fixture(scope="module")
 def content(tmp_path_factory):
-    """A checkpoint of cfr+ on Kuhn poker with 20 iterations, as bytes."""
+    """Return a checkpoint of 20 iterations of cfr+ on Kuhn poker, as bytes."""
     path = tmp_path_factory.mktemp("checkpoint") / "checkpoint"
     spiel_cr.solve(games.compiled("kuhn"), "cfr+", 20, checkpoint=path)
     return path.read_bytes()
@@ -124,7 +123,7 @@ def content(tmp_path_factory):
 
 @pytest.fixture
 def written(tmp_path, content):
-    """The same as a file."""
+    """Write `content` to a file and return its path."""
     path = tmp_path / "checkpoint"
     path.write_bytes(content)
     return path
@@ -140,27 +139,27 @@ def written(tmp_path, content):
         ("kuhn", {"iterations": 19}, "20 iterations already"),
     ],
 )
-def test_other_runs_refused(written, name, arguments, what):
+def test_checkpoint_rejects_a_run_with_other_settings(written, name, arguments, what):
     content = written.read_bytes()
     with pytest.raises(ValueError, match=f"checkpoint.*{what}"):
         solve_with(games.compiled(name), checkpoint_path=written, **arguments)
     assert written.read_bytes() == content
 
 
-def test_policy_file_refused(tmp_path):
+def test_rejects_a_policy_file_as_checkpoint(tmp_path):
     path, compiled = tmp_path / "policy", games.compiled("kuhn")
     spiel_cr.solve(compiled, goal=5).save(path)
     with pytest.raises(ValueError, match="kind 'tree policy'"):
         spiel_cr.solve(compiled, checkpoint=path)
 
 
-def test_checkpoint_is_no_policy(written):
+def test_rejects_a_checkpoint_as_policy(written):
     with pytest.raises(ValueError, match="holds a checkpoint"):
         spiel_cr.load_policy(written)
 
 
 @pytest.mark.parametrize("keep", [0, 100, 0.5, -1])
-def test_truncated_refused(written, keep):
+def test_rejects_truncated_checkpoints(written, keep):
     content = written.read_bytes()
     length = int(keep * len(content)) if isinstance(keep, float) else keep
     written.write_bytes(content[:length])
@@ -169,7 +168,7 @@ def test_truncated_refused(written, keep):
 
 
 @pytest.mark.parametrize("missing", ["first", "last", "all"])
-def test_missing_arrays_refused(written, missing):
+def test_rejects_checkpoints_with_missing_arrays(written, missing):
     arrays, metadata = storage.load(written)
     names = {"first": ["leaf0"], "last": [f"leaf{len(arrays) - 1}"], "all": [*arrays]}
     left = {name: a for name, a in arrays.items() if name not in names[missing]}
@@ -178,7 +177,7 @@ def test_missing_arrays_refused(written, missing):
         spiel_cr.solve(games.compiled("kuhn"), "cfr+", checkpoint=written)
 
 
-def test_flipped_byte_refused(written):
+def test_rejects_a_checkpoint_with_a_flipped_bit(written):
     content = bytearray(written.read_bytes())
     arrays, _ = storage.load(written)
     largest = max(arrays.values(), key=lambda array: array.nbytes)
@@ -199,7 +198,7 @@ def solver():
 
 
 def keeper_of(solver, path):
-    """What reads and writes a checkpoint of a solver of Kuhn poker."""
+    """Return the object that reads and writes checkpoints of a Kuhn poker solver."""
     tree = games.compiled("kuhn")
     solver.solved = SolvedForm(tree, tree.sequence_form)
     identity = {"kind": "checkpoint", **solver.identity()}
@@ -216,8 +215,8 @@ def keeper_of(solver, path):
         *(("iterations", ...), ("seconds", ...), ("curve", ...)),
     ],
 )
-def test_damaged_metadata_refused(written, solver, name, value):
-    """With a checksum that is right; what was there before stays."""
+def test_rejects_checkpoints_with_invalid_metadata(written, solver, name, value):
+    """The checksum is valid, and the curve of the run does not change."""
     arrays, metadata = storage.load(written)
     metadata.pop(name)
     storage.save(written, arrays, metadata | ({name: value} if value != ... else {}))
@@ -227,7 +226,7 @@ def test_damaged_metadata_refused(written, solver, name, value):
     assert keeper.curve == []
 
 
-def test_a_file_that_is_no_checkpoint_is_named(tmp_path, solver):
+def test_error_names_a_file_that_is_not_a_checkpoint(tmp_path, solver):
     path = tmp_path / "text.npz"
     path.write_text("some text\n")
     keeper = keeper_of(solver, path)
@@ -246,8 +245,8 @@ def test_a_file_that_is_no_checkpoint_is_named(tmp_path, solver):
         ("iteration", -1, "iteration=-1"),
     ],
 )
-def test_states_that_no_solve_leaves_are_refused(solver, field, value, what):
-    """By the solver itself, whatever wrote them; it goes on with its own."""
+def test_solver_rejects_invalid_states(solver, field, value, what):
+    """If `restore` raises an error, the solver keeps its own state."""
     state = jax.tree.map(np.array, solver.state)
     at_player = field in state.players[1]._fields
     changed = jax.tree.leaves(getattr(state.players[1] if at_player else state, field))
@@ -260,8 +259,8 @@ def test_states_that_no_solve_leaves_are_refused(solver, field, value, what):
         assert leaf is old
 
 
-def test_in_use_refused(written):
-    """Before anything else is looked at."""
+def test_rejects_a_checkpoint_in_use_by_another_run(written):
+    """The error is raised before the game is loaded."""
     with (
         atomic.lock(written),
         pytest.raises(FileInUseError, match="checkpoint_path=.*in use by another run"),
@@ -269,14 +268,14 @@ def test_in_use_refused(written):
         spiel_cr.solve("no_such_game", checkpoint=written)
 
 
-def test_unwritable_refused(tmp_path):
-    """Before anything else is looked at."""
+def test_rejects_a_checkpoint_that_is_not_a_regular_file(tmp_path):
+    """The error is raised before the game is loaded."""
     os.mkfifo(tmp_path / "pipe")
     with pytest.raises(ValueError, match="checkpoint_path=.*is a FIFO"):
         spiel_cr.solve("no_such_game", checkpoint=tmp_path / "pipe")
 
 
-def test_a_full_disk_costs_no_result(written, content, monkeypatch):
+def test_full_disk_warns_and_does_not_lose_the_result(written, content, monkeypatch):
     compiled = games.compiled("kuhn")
     expected = spiel_cr.solve(compiled, "cfr+", 30)
 
@@ -291,7 +290,7 @@ def test_a_full_disk_costs_no_result(written, content, monkeypatch):
 
 
 @pytest.mark.parametrize("every", [0, -1, float("nan")])
-def test_bad_checkpoint_every_refused(tmp_path, every):
+def test_rejects_invalid_checkpoint_every(tmp_path, every):
     with pytest.raises(ValueError, match="checkpoint_every"):
         spiel_cr.solve(
             games.compiled("kuhn"),
@@ -300,7 +299,7 @@ def test_bad_checkpoint_every_refused(tmp_path, every):
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_signal_waits_until_the_end_is_written(tmp_path, monkeypatch):
+def test_interrupt_waits_until_the_final_checkpoint_is_written(tmp_path, monkeypatch):
     write, path = checkpoint.Keeper.write, tmp_path / "state.npz"
 
     def disturbed(keeper):
@@ -329,6 +328,6 @@ def test_a_signal_waits_until_the_end_is_written(tmp_path, monkeypatch):
         ),
     ],
 )
-def test_files_stay_good_when_rules_get_settings(name, text):
-    """What files of earlier versions say of these algorithms."""
+def test_settings_text_equals_that_of_earlier_versions(name, text):
+    """Checkpoints of earlier versions store these texts and must stay valid."""
     assert settings_text(find(name).config) == text

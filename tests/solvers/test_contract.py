@@ -1,8 +1,8 @@
-"""The contract of all algorithms of the registry, on games in every form they take.
+"""The contract of all registered algorithms, on games in every form that they support.
 
-A policy is valid; runs with one seed are bitwise equal, also if one of them is resumed;
- the second run compiles nothing; NashConv is under its bound; and
-seconds stop a run within a chunk.
+Policies are valid. Runs with the same seed are bitwise identical, including resumed
+runs. A second run compiles nothing. NashConv is below its bound, and a limit of seconds
+stops a run within a chunk of iterations.
 """
 
 import contextlib
@@ -38,10 +38,10 @@ class Row(NamedTuple):
     """An algorithm, and the NashConv that it must reach.
 
     Attributes:
-      name: of the registry.
-      settings: that make it small.
-      iterations: of a run.
-      share: of the uniform policy's NashConv, which the average must be below.
+      name: Name in the registry.
+      settings: Settings that make the algorithm small.
+      iterations: Number of iterations of a run.
+      share: Bound on NashConv of the average policy, relative to the uniform policy.
     """
 
     name: str
@@ -54,11 +54,11 @@ class Row(NamedTuple):
         return f"{self.name}({self.settings})" if self.settings else self.name
 
 
-# Of limit poker with buckets.
+# The row of limit poker with hand buckets.
 _BOARDS = Row("pcs", "", 100, 0.3)
-# About twice what seed 1 reached when the test was written.
+# Bounds are about twice what seed 1 reached when the test was written.
 ROWS = (
-    # The trials of 60 and of 120 iterations choose alike.
+    # Trials of runs with 60 and with 120 iterations choose the same algorithm.
     Row("auto", "", 120, 0.05),
     *(
         Row(name, "", 60, 0.05)
@@ -83,11 +83,11 @@ ROWS = (
         for name in algorithms.ALGORITHMS
         if algorithms.ALGORITHMS[name] is algorithms.DEEP and name != "escher"
     ),
-    # Its critic alone says what actions are worth, so it must be learned.
+    # Action values come from the critic alone, so it must be trained.
     Row("escher", _SMALL_CRITIC, 40, 0.3),
     Row("mmd", _SMALL_PLAY, 4, 1.0),
 )
-# One of each family, in the suite that is run often: all on Kuhn poker, where programs
+# The quick tests: one algorithm of each family, on Kuhn poker, where compiled functions
 # are small.
 _QUICK = (
     *((row, form) for row in ROWS[:2] for form in (TREE, PUBLIC_TREE)),
@@ -102,7 +102,7 @@ _QUICK = (
 
 
 def cases():
-    """Every algorithm in every form that its family and its settings take."""
+    """Generate parameters: every algorithm in every form that it supports."""
     for row, form in _QUICK:
         yield pytest.param(row, form, "kuhn", id=f"{row.name}-{form}")
     yield pytest.param(_BOARDS, SIMULATOR, "limit", id="pcs-simulator", marks=slow)
@@ -125,24 +125,24 @@ def test_all_algorithms_of_the_registry_are_listed():
 
 
 @contextlib.contextmanager
-def counting():
-    """What JAX compiles in the block, one entry a program."""
+def recorded_compilations():
+    """Record what JAX compiles in the block, one entry per function."""
     events = []
 
-    def tell(event, seconds, **_):
+    def record(event, seconds, **_):
         if event == "/jax/core/compile/backend_compile_duration":
             events.append(seconds)
 
-    jax.monitoring.register_event_duration_secs_listener(tell)
+    jax.monitoring.register_event_duration_secs_listener(record)
     try:
         yield events
     finally:
-        jax.monitoring.unregister_event_duration_listener(tell)
+        jax.monitoring.unregister_event_duration_listener(record)
 
 
 @functools.cache
 def opened(name):
-    """A game, a state of each infoset, and what uniform play loses, by OpenSpiel."""
+    """Return a game, a state of each infoset and the uniform policy's NashConv."""
     names = {"kuhn": "kuhn_poker", "leduc": _SMALL_LEDUC, "limit": _SMALL_LIMIT}
     game = pyspiel.load_game(names[name])
     tabular = openspiel_policy.TabularPolicy(game)
@@ -150,7 +150,7 @@ def opened(name):
 
 
 def played(states, policy):
-    """Action probabilities at all infosets, checked on the way."""
+    """Return the action probabilities at all infosets, after checking them."""
     found = []
     for state in states:
         odds = policy.action_probabilities(state)
@@ -171,7 +171,7 @@ def test_contract(tmp_path, row, form, name):
         return spiel_cr.solve(given, row.text, goal, options=options, seed=1, **more)
 
     expected = solve(row.iterations)
-    with counting() as compiled:
+    with recorded_compilations() as compiled:
         result = solve(row.iterations)
     assert not compiled
     average = result.average_policy()

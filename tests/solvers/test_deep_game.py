@@ -1,4 +1,4 @@
-"""`solve` with networks: files, limits, refusals, kinds of games."""
+"""`solve` with networks: checkpoints, forms of games, and rejected options."""
 
 import sys
 
@@ -14,11 +14,11 @@ from spiel_cr.solvers.deep.self_play.updates import SelfPlay
 from tests.support import games, made_games
 from tests.support.solving import solve_with
 
-# Little work, and few programs.
+# Settings with little work and few compiled functions.
 SMALL = "sd-cfr(traversals=16,steps=4,batch=64,hidden=8,layers=1)"
 
 
-def test_resumed_to_the_same_bits(tmp_path):
+def test_resumed_run_is_bitwise_identical(tmp_path):
     kuhn = games.compiled("kuhn")
     whole = spiel_cr.solve(kuhn, SMALL, spiel_cr.Goal(4, eval_every=2), seed=3)
     path = tmp_path / "state.npz"
@@ -33,7 +33,7 @@ def test_resumed_to_the_same_bits(tmp_path):
     assert curves[0] == curves[1] and [n for n, _ in curves[0]] == [2, 4]
     assert curves[0][1][1] == whole.nash_conv()
     assert (whole.iterations, whole.trajectories) == (4, 2 * 4 * 16)
-    # It is the solver's, and no other's.
+    # Another seed gives another result, and the checkpoint rejects other settings.
     other = spiel_cr.solve(kuhn, SMALL, 4, seed=4)
     assert any((whole.average[p] != other.average[p]).any() for p in range(2))
     with pytest.raises(ValueError, match="more than iterations=3"):
@@ -44,7 +44,7 @@ def test_resumed_to_the_same_bits(tmp_path):
         spiel_cr.solve(kuhn, f"{SMALL[:-1]},ensemble=2)", 5, checkpoint=path, seed=3)
 
 
-def test_a_game_that_is_not_compiled(tmp_path):
+def test_solves_a_simulated_game(tmp_path):
     paths = tmp_path / "state.npz", tmp_path / "policy.npz"
     found = spiel_cr.solve(
         "kuhn_poker",
@@ -64,14 +64,14 @@ def test_a_game_that_is_not_compiled(tmp_path):
         state.apply_action(action)
     expected = found.average_policy().action_probabilities(state)
     assert load_deep_policy(paths[1]).action_probabilities(state) == expected
-    # The checkpoint of one kind does not go on as the other.
+    # A checkpoint of a simulated game cannot be resumed with a game tree.
     with pytest.raises(ValueError, match="is of a simulated game"):
         solve_with(
             "kuhn_poker", SMALL, 3, form="tree", checkpoint_path=paths[0], seed=1
         )
 
 
-def test_an_error_within_an_iteration_is_not_kept(tmp_path, monkeypatch):
+def test_error_in_an_iteration_does_not_change_the_checkpoint(tmp_path, monkeypatch):
     path, kuhn = tmp_path / "state.npz", games.compiled("kuhn")
     spiel_cr.solve(kuhn, SMALL, 1, checkpoint=path)
     before = path.read_bytes()
@@ -89,7 +89,7 @@ def test_an_error_within_an_iteration_is_not_kept(tmp_path, monkeypatch):
     ("solver", "algorithm"),
     [(DeepSolver, SMALL), (SelfPlay, "mmd(network=table,episodes=8)")],
 )
-def test_an_error_within_the_first_iteration_leaves_no_checkpoint(
+def test_error_in_the_first_iteration_leaves_no_checkpoint(
     tmp_path, monkeypatch, solver, algorithm
 ):
     def fail(self):
@@ -114,12 +114,12 @@ def test_an_error_within_the_first_iteration_leaves_no_checkpoint(
         ({"algorithm": "sd-cfr(speed=1)"}, "unknown parameter 'speed'"),
     ],
 )
-def test_refusals_before_any_work(options, words):
+def test_rejects_invalid_options_before_any_work(options, words):
     with pytest.raises(ValueError, match=words):
         solve_with("no_game", **{"algorithm": "sd-cfr", **options})
 
 
-def test_refusals_before_a_game_is_compiled(monkeypatch):
+def test_rejects_missing_tensors_and_optax_before_building_a_tree(monkeypatch):
     def fail(*_, **__):
         raise AssertionError("compiled")
 
@@ -133,7 +133,7 @@ def test_refusals_before_a_game_is_compiled(monkeypatch):
         spiel_cr.solve("kuhn_poker", SMALL, 1)
 
 
-def test_refusals_of_what_needs_the_compiled_game():
+def test_rejects_options_that_need_a_game_tree():
     never = {"form": "simulator"}
     with pytest.raises(ValueError, match="memory=exact requires a game tree"):
         solve_with("kuhn_poker", "sd-cfr(memory=exact)", 1, **never)
@@ -144,7 +144,7 @@ def test_refusals_of_what_needs_the_compiled_game():
         spiel_cr.solve(public_tree_game("python_leduc_poker"), SMALL, 1)
 
 
-def test_families_are_told_apart():
+def test_algorithm_names_map_to_families():
     def family(text):
         return algorithms.find(text).family.name
 

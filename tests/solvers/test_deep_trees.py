@@ -1,4 +1,4 @@
-"""Trees of hundreds and thousands of levels, by public functions and on both paths."""
+"""Deep game trees: public functions, and both variants of the sequence form."""
 
 import random
 import sys
@@ -29,17 +29,17 @@ SMALL_FORMS = pytest.mark.parametrize(
     ["kuhn_poker", "ladder", pytest.param(LEDUC, marks=pytest.mark.slow)],
     indirect=True,
 )
-# A long game, which several tests use so that its program is compiled once.
+# Moves of a long game, which several tests share so that it is compiled once.
 LONG = 1100
 
 
 def payoff(move: int) -> float:
-    """Player 0's utility if a centipede ends with the given move."""
+    """Return player 0's utility if a centipede ends with the given move."""
     return (move + 1) * (1 if move % 3 else -1)
 
 
 def centipede(moves: int) -> pyspiel.Game:
-    """Players take or pass in turn; a game of perfect information."""
+    """Build a centipede: players take or pass in turn, with perfect information."""
     lines = ['EFG 2 R "centipede" { "0" "1" }']
     for k in range(moves):
         lines.append(f'p "" {k % 2 + 1} {k // 2 + 1} "i{k}" {{ "take" "pass" }} 0')
@@ -49,7 +49,7 @@ def centipede(moves: int) -> pyspiel.Game:
 
 
 def centipede_value(moves: int) -> float:
-    """The value of a centipede for player 0, by backward induction."""
+    """Compute the value of a centipede for player 0 by backward induction."""
     value = 0.0
     for k in reversed(range(moves)):
         value = (min if k % 2 else max)(payoff(k), value)
@@ -57,14 +57,14 @@ def centipede_value(moves: int) -> float:
 
 
 def ladder(seed: int, moves: int) -> pyspiel.Game:
-    """A random deep game: chance deals a bit that only player 0 sees.
+    """Build a random deep game in which chance deals a bit that only player 0 sees.
 
     Infosets have one to three actions. The first action of a move continues, another
     one may lead to a short branch, and chance moves in between.
     """
     lines = ['EFG 2 R "ladder" { "0" "1" }', 'c "" 1 "deal" { "a" 1/3 "b" 2/3 } 0']
     shape = random.Random(seed)
-    # What is at each path, the same for both bits: the player (2: chance), the number
+    # The node at each path, the same for both bits: the player (2: chance), the number
     # of its actions and whether the second action leads to a branch.
     nodes: dict[str, tuple[int, int, bool]] = {}
     numbers: tuple[dict[str, int], dict[str, int]] = ({}, {})
@@ -104,7 +104,7 @@ def ladder(seed: int, moves: int) -> pyspiel.Game:
 
 
 def both_forms(tree) -> list[layout.SequenceForm]:
-    """The form of a game level by level, and as that of a deep tree."""
+    """Build the sequence form of a game level by level, and as for deep trees."""
     forms = []
     for deep in (False, True):
         with pytest.MonkeyPatch.context() as patch:
@@ -124,7 +124,7 @@ def forms(request):
 
 
 def strategies(form, seed=0):
-    """Random behaviours of both players, with some actions never played."""
+    """Draw random behaviours of both players; some actions are never played."""
     draws, found = np.random.default_rng(seed), []
     for own in form.decisions:
         weights = draws.exponential(size=own.num_sequences)
@@ -138,7 +138,7 @@ def strategies(form, seed=0):
 
 
 @pytest.mark.parametrize("moves", [12, 400])
-def test_iterates_and_nash_conv_are_openspiels(moves):
+def test_centipede_iterates_and_nash_conv_equal_openspiel(moves):
     game = centipede(moves)
     theirs = pyspiel.CFRPlusSolver(game)
     for _ in range(30):
@@ -162,7 +162,7 @@ def test_iterates_and_nash_conv_are_openspiels(moves):
 @pytest.mark.parametrize(
     "seed", [0, *(pytest.param(seed, marks=pytest.mark.slow) for seed in (1, 2))]
 )
-def test_ladders_against_openspiel(seed):
+def test_nash_conv_of_random_deep_games_equals_openspiel(seed):
     game = ladder(seed, 150)
     theirs = pyspiel.CFRPlusSolver(game)
     for _ in range(20):
@@ -176,7 +176,7 @@ def test_ladders_against_openspiel(seed):
     assert low - 1e-9 <= exact.game_value() <= high + 1e-9
 
 
-def test_values_by_backward_induction():
+def test_value_of_a_deep_game_equals_backward_induction():
     game = spiel_cr.build_tree(centipede(LONG))
     value = centipede_value(LONG)
     assert spiel_cr.solve(game, "lp").game_value() == pytest.approx(value, abs=1e-9)
@@ -186,7 +186,7 @@ def test_values_by_backward_induction():
     assert found.nash_conv() == pytest.approx(high - low, abs=1e-12)
 
 
-def test_a_saved_policy_of_a_deep_game(tmp_path):
+def test_policy_of_a_deep_game_can_be_saved_and_evaluated(tmp_path):
     game = centipede(LONG)
     found = spiel_cr.solve(game, "cfr+", 20)
     found.save(tmp_path / "policy.npz")
@@ -202,7 +202,7 @@ def test_a_saved_policy_of_a_deep_game(tmp_path):
     assert matches.returns.shape == (2, 2)
 
 
-def test_openspiels_recursive_tools():
+def test_openspiel_evaluator_rejects_deep_games():
     shallow, deep = (spiel_cr.build_tree(centipede(n)) for n in (60, 400))
     assert not openspiel_evaluator.is_too_large(shallow, None)
     assert openspiel_evaluator.is_too_large(deep, None)
@@ -212,15 +212,15 @@ def test_openspiels_recursive_tools():
         ValueError, match=r"histories of 400 moves.*leave --evaluator out"
     ):
         openspiel_evaluator.evaluate_result(result, "openspiel")
-    # OpenSpiel's tools do need what is assumed.
+    # OpenSpiel's own evaluator does exceed the recursion limit.
     uniform = spiel_cr.solve(deep, "cfr+", 1).average_policy()
     assert sys.getrecursionlimit() < 6 * 400
     with pytest.raises(RecursionError):
         openspiel_evaluator.evaluate(deep.game, uniform)
 
 
-def rules_on_both_paths() -> list:
-    """Parameters of `test_all_rules_on_both_paths`: game, rule and precision.
+def rules_in_both_forms() -> list:
+    """Return the games, rules and precisions of the following test.
 
     Each of them compiles two functions. The quick ones are one rule of each kind, in
     double precision on the game with the most varied shape and in single precision on
@@ -240,9 +240,9 @@ def rules_on_both_paths() -> list:
 
 
 @pytest.mark.parametrize(
-    ("forms", "name", "dtype"), rules_on_both_paths(), indirect=["forms"]
+    ("forms", "name", "dtype"), rules_in_both_forms(), indirect=["forms"]
 )
-def test_all_rules_on_both_paths(forms, name, dtype):
+def test_all_rules_agree_in_both_sequence_forms(forms, name, dtype):
     found = []
     for form in forms:
         config = find(name).config
@@ -258,7 +258,7 @@ def test_all_rules_on_both_paths(forms, name, dtype):
 
 
 @SMALL_FORMS
-def test_infoset_values_of_iterates_on_both_paths(forms):
+def test_infoset_values_agree_in_both_sequence_forms(forms):
     found = []
     for form in forms:
         config = find("cfr+").config
@@ -269,7 +269,7 @@ def test_infoset_values_of_iterates_on_both_paths(forms):
         np.testing.assert_allclose(one, other, rtol=0, atol=1e-12)
 
 
-def test_best_responses_on_both_paths(forms):
+def test_best_responses_agree_in_both_sequence_forms(forms):
     first, second = forms
     behaviour = strategies(first)
     reach = best_responses.reach_of(first, behaviour)
@@ -293,7 +293,7 @@ def test_best_responses_on_both_paths(forms):
 
 
 @SMALL_FORMS
-def test_locks_on_both_paths(forms):
+def test_locked_runs_agree_in_both_sequence_forms(forms):
     behaviour, found = strategies(forms[0], 1), []
     rows = []
     for own, played in zip(forms[0].decisions, behaviour, strict=True):
@@ -314,8 +314,8 @@ def test_locks_on_both_paths(forms):
 
 
 @SMALL_FORMS
-def test_the_linear_program_on_both_paths(forms):
-    """The flow of a strategy and its transpose, by logical numbers."""
+def test_primal_dual_operators_agree_in_both_sequence_forms(forms):
+    """The operators are the flow of a strategy and its transpose."""
     draws, found = np.random.default_rng(4), []
     own = forms[0].decisions[0]
     reach, values = draws.random(own.num_sequences), draws.random(len(own))
@@ -339,7 +339,7 @@ def test_pdhg_converges_on_a_deep_tree():
     assert result.form.arrays[0].ancestors and result.nash_conv() < 0.5
 
 
-def test_forced_moves_are_left_out_of_deep_trees():
+def test_forced_moves_can_be_removed_from_deep_trees():
     tree = spiel_cr.build_tree(ladder(0, 150))
     assert any((own.num_actions == 1).any() for own in tree.sequence_form.decisions)
     free = forced.without(tree.sequence_form)
@@ -356,7 +356,7 @@ def test_forced_moves_are_left_out_of_deep_trees():
         np.testing.assert_allclose(one, other, rtol=0, atol=1e-12)
 
 
-def test_a_shallow_game_in_the_capacity_of_a_deep_one():
+def test_padding_to_a_deep_game_does_not_change_iterates():
     """Games of one capacity share a compiled function, whatever their depth."""
     deep, shallow = (spiel_cr.build_tree(centipede(n)).sequence_form for n in (120, 12))
     capacity = layout.shapes_of(deep.decisions, deep.payoffs)
@@ -372,7 +372,7 @@ def test_a_shallow_game_in_the_capacity_of_a_deep_one():
         np.testing.assert_allclose(one, other, rtol=0, atol=1e-12)
 
 
-def test_levels_of_random_trees():
+def test_levels_of_random_trees_equal_slow_code():
     draws = np.random.default_rng(0)
     for _ in range(50):
         num_actions, parent = draws.integers(1, 4, 12), np.zeros(12, np.int32)
@@ -390,12 +390,11 @@ def test_levels_of_random_trees():
             np.testing.assert_array_equal(infosets, np.flatnonzero(levels == level))
             there = 1 + np.flatnonzero(levels[decisions.owner[1:]] == level)
             np.testing.assert_array_equal(sequences, there)
-    nobody = Decisions(np.zeros(0, np.int32), np.zeros(0, np.int32))
-    assert nobody.downwards() == [] and len(nobody.levels()) == 0
+    no_decisions = Decisions(np.zeros(0, np.int32), np.zeros(0, np.int32))
+    assert no_decisions.downwards() == [] and len(no_decisions.levels()) == 0
 
 
-def test_a_game_in_which_one_player_never_acts():
-    """A tree without levels is not deep."""
+def test_tree_of_a_player_without_decisions_is_not_deep():
     own = Decisions(np.zeros(0, np.int32), np.zeros(0, np.int32))
     other = Decisions(np.zeros(1, np.int32), np.full(1, 2, np.int32))
     payoffs = Payoffs(np.zeros(1, np.int32), np.ones(1, np.int32), np.ones(1))
@@ -404,7 +403,7 @@ def test_a_game_in_which_one_player_never_acts():
 
 
 @pytest.mark.parametrize("name", ["kuhn", "leduc7"])
-def test_states_along_the_tree(name):
+def test_states_of_histories_have_the_right_actions(name):
     tree = compiled(name)
     draws = np.random.default_rng(1)
     numbers = draws.choice(len(tree.histories), 40)  # some of them twice
@@ -420,7 +419,7 @@ def test_states_along_the_tree(name):
     assert list(states_at(tree.game, tree.histories, numbers[:0])) == []
 
 
-def test_few_random_numbers_of_deep_games_are_drawn_at_once():
+def test_chunk_width_of_sobol_draws_shrinks_with_depth():
     assert sobol_draws.chunk_width(12, 100) == 16
     assert sobol_draws.chunk_width(12, 3) == 3
     assert sobol_draws.chunk_width(2000, 100) == 8
@@ -429,7 +428,7 @@ def test_few_random_numbers_of_deep_games_are_drawn_at_once():
 
 @pytest.mark.slow
 @pytest.mark.parametrize("algorithm", ["auto", "dcfr", "pdhg", "es-mccfr", "lp"])
-def test_ten_thousand_moves(algorithm):
+def test_solves_a_game_of_ten_thousand_moves(algorithm):
     game, value = centipede(10_000), centipede_value(10_000)
     iterations = None if algorithm in ("auto", "lp") else 20
     found = spiel_cr.solve(game, algorithm, iterations)

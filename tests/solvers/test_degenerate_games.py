@@ -1,4 +1,4 @@
-"""Games in which nobody, or only one player, decides: algorithms, judges, commands.
+"""Games in which no player or only one decides: solvers, evaluators, commands.
 
 Values and NashConv are known without any solver, see `degenerate_games`.
 """
@@ -15,7 +15,7 @@ from tests.support import degenerate_games
 from tests.support.commands import report
 
 GAMES = degenerate_games.GAMES
-# Where no player can change anything, so that every policy is an equilibrium.
+# Games in which no player affects the result, so that every policy is an equilibrium.
 FIXED = [
     name for name in GAMES if name not in ("degenerate_first", "degenerate_second")
 ]
@@ -24,8 +24,8 @@ TINY = {
     "deep": f"({_DEEP},critic_batch=4)",
     "self-play": "(hidden=4,layers=1,episodes=4)",
 }
-# What cannot be done on such games at all, or in a form, and what the error says.
-REFUSED = (
+# Parts of the error messages that are expected for some games, forms and algorithms.
+EXPECTED_ERRORS = (
     "set hand_buckets",
     "visits the whole game",
     "requires a game tree",
@@ -44,11 +44,11 @@ def solved(game, algorithm, form="auto", iterations=3):
 
 
 def check(name, algorithm, form):
-    """NashConv and value are right, or the error says what to do instead."""
+    """Check NashConv and value of a solution, or that the error is an expected one."""
     try:
         result = solved(name, algorithm, form)
     except ValueError as error:
-        assert any(part in str(error) for part in REFUSED)
+        assert any(part in str(error) for part in EXPECTED_ERRORS)
         return
     found = spiel_cr.nash_conv(name, result.average_policy())
     assert np.isfinite(found) and found >= -1e-9
@@ -60,18 +60,17 @@ def check(name, algorithm, form):
 
 @pytest.mark.parametrize("form", ["tree", "simulator"])
 @pytest.mark.parametrize("algorithm", ["os-mccfr", "es-mccfr", "vr-mccfr"])
-def test_matches_without_decisions_are_sampled(algorithm, form):
-    """They were errors: there was nothing to walk, or to concatenate."""
+def test_sampling_algorithms_accept_games_without_decisions(algorithm, form):
     check("degenerate_terminal", algorithm, form)
 
 
 @pytest.mark.parametrize("name", ["degenerate_terminal", "degenerate_second"])
-def test_networks_where_a_player_never_decides(name):
+def test_sd_cfr_accepts_games_where_a_player_never_decides(name):
     check(name, "sd-cfr", "tree")
 
 
 @pytest.mark.parametrize("name", GAMES)
-def test_full_width_and_linear_programs(name):
+def test_cfr_and_linear_programs_solve_degenerate_games(name):
     for algorithm in ("lp", "cfr+", "auto"):
         check(name, algorithm, "tree")
     exact = spiel_cr.solve(name, "lp")
@@ -80,7 +79,7 @@ def test_full_width_and_linear_programs(name):
 
 
 @pytest.mark.parametrize("name", GAMES)
-def test_judges(name):
+def test_evaluators_accept_degenerate_games(name):
     value = GAMES[name][1]
     for player, sign in enumerate((1, -1)):
         found = spiel_cr.best_response(name, "uniform", player)
@@ -99,13 +98,13 @@ def test_judges(name):
 @pytest.mark.slow
 @pytest.mark.parametrize("form", ["auto", "tree", "simulator"])
 @pytest.mark.parametrize("algorithm", ALGORITHMS)
-def test_every_algorithm(algorithm, form):
+def test_every_algorithm_accepts_degenerate_games(algorithm, form):
     for name in GAMES:
         check(name, algorithm, form)
 
 
 @pytest.mark.parametrize("name", ["degenerate_terminal", "degenerate_first"])
-def test_commands(name, tmp_path, capsys):
+def test_commands_accept_degenerate_games(name, tmp_path, capsys):
     module = pathlib.Path(degenerate_games.__file__)
     policy, game = tmp_path / "policy.npz", ["--game", name, "--import", module]
     assert report(capsys, "info", *game)["histories"] >= 1

@@ -1,4 +1,4 @@
-"""What a solve takes is told to within a quarter before it is done."""
+"""Estimates of the memory that `solve` needs, compared with the actual peak."""
 
 import json
 import subprocess
@@ -15,7 +15,7 @@ from spiel_cr.solvers.algorithms import find
 from tests.support import games
 from tests.support.kuhn_public_tree import kuhn
 
-# Games, algorithms and dtypes; from 0.5 to 3 GB.
+# Games, algorithms and dtypes whose peak memory is 0.5 to 3 GB.
 ROWS = [
     ("liars_dice", "cfr+", "float64"),
     ("liars_dice", "evr-mccfr", "float32"),
@@ -34,7 +34,7 @@ _COMMAND = "from spiel_cr.eval.cli.main import main; main()"
 
 @pytest.mark.slow
 @pytest.mark.parametrize("string,algorithm,dtype", ROWS)
-def test_estimates_are_near_the_peak(string, algorithm, dtype):
+def test_estimates_are_within_25_percent_of_the_peak(string, algorithm, dtype):
     words = ["solve", "--game", string, "--algorithm", algorithm, "--dtype", dtype]
     words += ["--iterations", "3", "--memory-limit", "none", "--json"]
     command = [sys.executable, "-c", _COMMAND, *words]
@@ -48,9 +48,7 @@ def test_estimates_are_near_the_peak(string, algorithm, dtype):
     assert estimate == pytest.approx(report["peak_memory_bytes"], rel=0.25)
 
 
-def test_estimates_grow_with_what_they_count():
-    """A batch, a baseline, a wider type, a larger game: none of them is free."""
-
+def test_estimates_grow_with_batch_baseline_dtype_and_game():
     def peak(name, algorithm, dtype):
         config = find(algorithm).config
         return footprint.peak_bytes(games.compiled(name), config, np.dtype(dtype))
@@ -79,8 +77,8 @@ def resolve(tree, dtype, limit):
 
 
 @pytest.mark.parametrize("run", [solve, resolve])
-def test_who_takes_float32_is_not_told_to(run):
-    """However its name is written; others are."""
+def test_memory_error_suggests_float32_only_for_float64_runs(run):
+    """The dtype may be a string, a NumPy type or a `numpy.dtype`."""
     tree = games.compiled("kuhn")
     for dtype in ("float32", np.float32, np.dtype("float32"), "float64", np.float64):
         with pytest.raises(GameTooLargeError, match="memory_limit is") as refused:
@@ -89,7 +87,7 @@ def test_who_takes_float32_is_not_told_to(run):
         assert told == (np.dtype(dtype) == np.float64)
 
 
-def test_refusals_of_signal_games_name_the_remedy():
+def test_memory_errors_of_public_tree_games_name_the_remedy():
     config = find("cfr+").config
     with pytest.raises(GameTooLargeError, match="use dtype float32, or raise"):
         footprint.check(kuhn(), config, np.float64, "300MB")

@@ -1,4 +1,4 @@
-"""Solving in the form of signals: the same code, the same strategies, its own files."""
+"""Solving in the public-tree form: results, the choice of the form, policy files."""
 
 import dataclasses
 
@@ -24,23 +24,25 @@ TINY = "python_rhode_island_holdem(num_ranks=2,num_suits=2,max_bets=1)"
 
 
 @pytest.mark.parametrize("algorithm", ["cfr+", "lp"])
-def test_it_gives_what_the_compiled_game_gives(algorithm):
-    signals = spiel_cr.solve(kuhn(), algorithm, 100)
+def test_public_tree_values_equal_those_of_the_game_tree(algorithm):
+    public_tree = spiel_cr.solve(kuhn(), algorithm, 100)
     compiled = spiel_cr.solve("kuhn_poker", algorithm, 100)
-    assert signals.game_form is kuhn() and signals.tree is None
+    assert public_tree.game_form is kuhn() and public_tree.tree is None
     assert compiled.tree is not None and compiled.game_form is compiled.tree
-    # The same sums in another order.
-    assert signals.value_bounds() == pytest.approx(compiled.value_bounds(), abs=1e-9)
+    # Both forms compute the same sums, in another order.
+    assert public_tree.value_bounds() == pytest.approx(
+        compiled.value_bounds(), abs=1e-9
+    )
 
 
-def test_until_and_curves():
+def test_until_stops_the_run_and_curve_ends_with_the_result():
     result = spiel_cr.solve(kuhn(), "pcfr+", spiel_cr.Goal(until=1e-3), dtype="float32")
     assert result.curve[-1].nash_conv == pytest.approx(result.nash_conv(), abs=1e-6)
     assert result.curve[-1].iterations == result.iterations
     assert result.nash_conv() <= 1e-3
 
 
-def choice(game, form="auto", algorithm="cfr+", **options):
+def choose(game, form="auto", algorithm="cfr+", **options):
     checkpoint = options.pop("checkpoint_path", None)
     options = spiel_cr.GameOptions(form, **options)
     task = task_of(algorithm, options=options, checkpoint=checkpoint)
@@ -49,12 +51,12 @@ def choice(game, form="auto", algorithm="cfr+", **options):
     return representation.choose_form(game, options, task.need())
 
 
-def test_auto_takes_signals_where_they_are_declared_and_the_tree_is_large():
-    large = choice("python_rhode_island_holdem")
+def test_auto_form_is_public_tree_if_declared_and_the_tree_is_large():
+    large = choose("python_rhode_island_holdem")
     assert large.form == "public-tree" and "histories" in large.text
-    assert choice(TINY).form == "tree" and "histories" in choice(TINY).text
-    assert choice(TINY, memory_limit=400_100_000).form == "public-tree"
-    # These need histories, or what they need is not declared.
+    assert choose(TINY).form == "tree" and "histories" in choose(TINY).text
+    assert choose(TINY, memory_limit=400_100_000).form == "public-tree"
+    # These options need histories, or something that the game does not declare.
     for options in (
         {"algorithm": "os-mccfr"},
         {"algorithm": "lp"},
@@ -62,11 +64,11 @@ def test_auto_takes_signals_where_they_are_declared_and_the_tree_is_large():
         {"batched_rules": False},
         {"buckets": ({}, None)},
     ):
-        found = choice("python_rhode_island_holdem", **options)
+        found = choose("python_rhode_island_holdem", **options)
         assert found.form == "tree" and not found.text
-    assert choice("liars_dice").form == "tree"
-    assert choice(games.compiled("kuhn")).form == "tree"
-    assert choice(kuhn()).form == "public-tree"
+    assert choose("liars_dice").form == "tree"
+    assert choose(games.compiled("kuhn")).form == "tree"
+    assert choose(kuhn()).form == "public-tree"
 
 
 @pytest.mark.parametrize(
@@ -81,12 +83,12 @@ def test_auto_takes_signals_where_they_are_declared_and_the_tree_is_large():
         ({"buckets": (range(6), range(6), None)}, "3 entries"),
     ],
 )
-def test_what_signals_cannot_do_is_refused(options, named):
+def test_public_tree_form_rejects_unsupported_options(options, named):
     with pytest.raises(ValueError, match=named):
         solve_with(kuhn(), **options)
 
 
-def test_too_large_games_that_declare_signals_are_told_so():
+def test_memory_error_suggests_the_public_tree_form_if_declared():
     large = "python_rhode_island_holdem"
     options = spiel_cr.GameOptions(form="tree", memory_limit="500MB")
     for run in (spiel_cr.solve, spiel_cr.resolve):
@@ -101,23 +103,24 @@ def test_too_large_games_that_declare_signals_are_told_so():
     assert "public-tree" not in str(refused.value)
 
 
-def test_games_without_signals_are_refused_in_that_form():
+def test_rejects_the_public_tree_form_if_it_is_not_declared():
     with pytest.raises(ValueError, match="does not declare private states"):
         spiel_cr.solve(
             "python_rock_paper_scissors", options=spiel_cr.GameOptions("public-tree")
         )
 
 
-def test_memory_is_refused_before_anything_is_laid_out(monkeypatch):
-    # Built before: building is refused by what other tests left in the process, too.
+def test_memory_limit_is_checked_before_the_sequence_form_is_built(monkeypatch):
+    # The game is built first, because the memory that other tests left in the process
+    # counts too and would make the building fail.
     game = public_tree_game(TINY)
     monkeypatch.setattr(type(game), "sequence_form", None)
     with pytest.raises(GameTooLargeError, match="solving python_rhode_island_holdem"):
         spiel_cr.solve(game, options=spiel_cr.GameOptions(memory_limit="370MB"))
 
 
-def test_policies_of_games_that_were_not_merged_are_loaded(tmp_path):
-    """Of two ranks either may be called the higher before a card is shown."""
+def test_loads_policies_of_games_with_unmerged_private_states(tmp_path):
+    """Before the public card is dealt, the two ranks are equivalent."""
     path, game = tmp_path / "policy.npz", public_tree_game(SUITS)
     behaviours = [uniform_behaviour(own) for own in game.sequence_form.decisions]
     save_behaviours(path, game, behaviours, {})
@@ -133,8 +136,8 @@ def test_policies_of_games_that_were_not_merged_are_loaded(tmp_path):
     assert spiel_cr.load_policy(path, changed).form is changed
 
 
-def test_buckets_by_number():
-    """A player of kuhn poker who does not look at its card, in either form."""
+def test_buckets_as_numbers_equal_buckets_as_mappings():
+    """Player 0 of Kuhn poker does not distinguish its cards, in both forms."""
     tree = games.compiled("kuhn")
     blind = {key: key[1:] for key in tree.infosets[0].keys}
     expected = solve_with(tree, "cfr+", 50, buckets=(blind, None))
@@ -144,14 +147,14 @@ def test_buckets_by_number():
     assert found.nash_conv() > 0.1
 
 
-def test_a_resumed_run_gives_the_same_bits(tmp_path):
+def test_resumed_run_is_bitwise_identical(tmp_path):
     path = tmp_path / "checkpoint.npz"
     options = {"form": "public-tree", "dtype": "float32", "until": 1e-9}
     whole = solve_with(TINY, "dcfr", 40, **options)
     solve_with(TINY, "dcfr", 17, checkpoint_path=path, **options)
-    # Without a word about the form it goes on in that of the file.
+    # If no form is given, the run resumes in the form of the checkpoint.
     del options["form"]
-    assert choice(TINY, checkpoint_path=path).form == "public-tree"
+    assert choose(TINY, checkpoint_path=path).form == "public-tree"
     again = solve_with(TINY, "dcfr", 40, checkpoint_path=path, **options)
     for name in ("average", "current"):
         for one, other in zip(getattr(whole, name), getattr(again, name), strict=True):
@@ -161,7 +164,7 @@ def test_a_resumed_run_gives_the_same_bits(tmp_path):
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
-def test_policies_of_results_are_loaded(tmp_path, dtype):
+def test_saved_public_tree_policies_can_be_loaded(tmp_path, dtype):
     path = tmp_path / "policy.npz"
     result = solve_with(TINY, "cfr+", 20, form="public-tree", dtype=dtype)
     result.save(path)

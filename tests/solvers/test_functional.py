@@ -24,7 +24,7 @@ def double_precision():
 
 
 def hedge(regrets, gains, uniform, iteration):
-    """Smooth in the regrets, in contrast to regret matching."""
+    """Update by hedge, which is smooth in the regrets, unlike regret matching."""
     regrets = regrets + gains
     weights = jnp.where(uniform > 0, regrets / 2, -jnp.inf)
     return regrets, jnp.exp(weights - jax.lax.stop_gradient(weights.max(0)[None]))
@@ -42,8 +42,7 @@ def average_value(game, algorithm, payoffs):
     )
 
 
-def test_weights_of_infosets():
-    """Averages of a rule that weighs infosets equal those of `solve`."""
+def test_infoset_weighted_averages_equal_those_of_solve():
     tree = spiel_cr.build_tree("kuhn_poker")
     game, rule = functional.arrays(tree), CustomRule(hedge, averaging=by_size, raw=True)
     state = SOLVE(game, rule, 20)
@@ -67,13 +66,13 @@ def by_size(state, gains, uniform, iteration):
 
 
 def slopes(function, at):
-    """Central differences of a compiled function, one per element."""
+    """Compute central differences of a compiled function, one per element."""
     steps = 1e-6 * np.eye(len(at))
     return np.array([(function(at + h) - function(at - h)) / 2e-6 for h in steps])
 
 
 def exact(matrix):
-    """The row player's equilibrium strategy and value by a linear program."""
+    """Compute the row player's equilibrium strategy and value by a linear program."""
     rows, columns = matrix.shape
     found = optimize.linprog(
         np.append(np.zeros(rows), -1),
@@ -92,7 +91,7 @@ SOLVE = jax.jit(functional.solve, static_argnums=(1, 2))
 
 @jax.jit
 def measures(game, strategies):
-    """Player 0's value, and NashConv."""
+    """Compute player 0's value and NashConv."""
     return (
         functional.value(game, strategies),
         functional.nash_conv(game, strategies),
@@ -107,7 +106,7 @@ def measures(game, strategies):
         pytest.param("liars_dice(numdice=1,dice_sides=3)", marks=pytest.mark.slow),
     ],
 )
-def test_same_as_solve_and_openspiel(name):
+def test_results_equal_those_of_solve_and_openspiel(name):
     tree = spiel_cr.build_tree(name)
     game = functional.arrays(tree)
     state = SOLVE(game, "dcfr", 40)
@@ -122,7 +121,7 @@ def test_same_as_solve_and_openspiel(name):
     root = tree.game.new_initial_state()
     score = expected_game_score.policy_value(root, [policy] * 2)[0]
     assert value == pytest.approx(score, abs=1e-9)
-    # One step after another gives the same state.
+    # Single steps give the same state.
     state = functional.init(game, "dcfr")
     for _ in range(40):
         state = STEP(game, state, "dcfr")
@@ -141,7 +140,7 @@ def test_custom_rule_with_its_own_state():
     assert float(own.players[0].regrets[0][0][1][0, 0]) == 20
 
 
-def test_many_matrices_at_once():
+def test_vmap_solves_many_matrix_games():
     """Values of 200 random matrices lie within NashConv of the exact ones."""
     matrices = np.random.default_rng(0).normal(size=(200, 3, 3))
     game = matrix_arrays(3, 3)
@@ -162,7 +161,7 @@ def test_many_matrices_at_once():
 @pytest.mark.parametrize(
     "algorithm", [hedge, pytest.param("cfr", marks=pytest.mark.slow)]
 )
-def test_gradient_of_unrolled_iterations(algorithm):
+def test_gradient_of_unrolled_iterations_equals_finite_differences(algorithm):
     game = functional.arrays("kuhn_poker")
     payoffs = np.asarray(game.payoffs)
     if algorithm == "cfr":
@@ -175,7 +174,7 @@ def test_gradient_of_unrolled_iterations(algorithm):
 
 
 @pytest.mark.parametrize("games", [20, pytest.param(100, marks=pytest.mark.slow)])
-def test_envelope_theorem(games):
+def test_gradient_of_the_value_satisfies_the_envelope_theorem(games):
     """At a unique equilibrium, the gradient of the value is that at fixed play."""
     game = matrix_arrays(3, 3)
     random = np.random.default_rng(2)
@@ -193,8 +192,8 @@ def test_envelope_theorem(games):
         np.testing.assert_allclose(measured, expected, atol=1e-6)
 
 
-def test_payoffs_of_zero_are_variables():
-    """A payoff that happens to be 0 can change, and so changes the value."""
+def test_payoffs_of_zero_can_be_changed():
+    """Payoffs that are 0 when the arrays are built are variables like all others."""
     game = matrix_arrays(2, 2)
     assert game.payoffs.shape == (4,) and not np.any(game.payoffs)
     matrix = jnp.array([3.0, 0.0, 0.0, 1.0])
@@ -208,5 +207,5 @@ def test_deep_trees_are_rejected():
         functional.arrays(centipede(100))
 
 
-def test_example():
+def test_docstring_examples_pass():
     assert doctest.testmod(functional) == (0, 7)

@@ -1,4 +1,4 @@
-"""Limits of the whole call, and schedules that a run does not complete."""
+"""Time limits of whole calls, and schedules that a run does not complete."""
 
 import time
 
@@ -11,12 +11,12 @@ from spiel_cr.solvers.task import Task
 from tests.support.games import compiled
 
 
-def test_a_call_that_is_late_does_one_iteration():
+def test_call_after_its_wall_clock_limit_runs_one_iteration():
     result = spiel_cr.solve("kuhn_poker", "cfr+", spiel_cr.Goal(wall_clock=1e-3))
     assert (result.iterations, result.stop_reason) == (1, "seconds")
 
 
-def test_other_limits_count_too():
+def test_other_limits_apply_besides_wall_clock():
     goal = spiel_cr.Goal(iterations=7, wall_clock=1e6)
     result = spiel_cr.solve("kuhn_poker", "cfr+", goal)
     assert (result.iterations, result.stop_reason) == (7, "iterations")
@@ -27,8 +27,8 @@ def test_other_limits_count_too():
 
 
 @pytest.mark.parametrize("algorithm", ["cfr+", "es-mccfr"])
-def test_evaluations_on_the_way_count(algorithm, monkeypatch):
-    """Each evaluation takes a second by the deadline's clock, iterations nothing."""
+def test_deadline_includes_time_of_evaluations(algorithm, monkeypatch):
+    """By the deadline's clock, evaluations take one second and iterations no time."""
     solver = Task(find(algorithm)).solver(compiled("kuhn"))
     now = [0.0]
     monkeypatch.setattr(runs.time, "perf_counter", lambda: now[0])
@@ -53,8 +53,8 @@ def test_evaluations_on_the_way_count(algorithm, monkeypatch):
 
 
 @pytest.mark.slow
-def test_the_call_ends_in_time():
-    """Within a second of the limit, building and compiling included."""
+def test_call_ends_within_a_second_of_its_wall_clock_limit():
+    """The limit includes building the game tree and compiling."""
     spiel_cr.solve("leduc_poker", "cfr+", 1)
     start = time.perf_counter()
     spiel_cr.solve("leduc_poker", "cfr+", spiel_cr.Goal(wall_clock=10))
@@ -62,7 +62,7 @@ def test_the_call_ends_in_time():
 
 
 @pytest.mark.parametrize(("iterations", "share"), [(1, 0.5), (2, 1.0)])
-def test_schedules_that_are_cut_short_warn(iterations, share, recwarn):
+def test_incomplete_schedules_warn(iterations, share, recwarn):
     episodes, decisions = 64, []
     first = spiel_cr.solve("kuhn_poker", f"mmd(hidden=8,episodes={episodes})", 1)
     decisions = first.schedule_share * 1e7

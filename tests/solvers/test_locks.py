@@ -1,4 +1,4 @@
-"""Locked rows stay, the rest is optimal: against games in which chance plays them."""
+"""Solving with node locks, compared with games where chance plays the locked rows."""
 
 import json
 
@@ -16,7 +16,7 @@ from spiel_cr.solvers.solve import task_of
 from tests.support.commands import refused, report
 from tests.support.games import compiled
 
-# A small one; the larger one has levels for which a program compiles for long.
+# A small game for the quick tests; functions of the larger one take long to compile.
 LEDUC = "leduc7"
 LARGER = pytest.param("leduc", marks=pytest.mark.slow)
 RIVER = {
@@ -25,8 +25,8 @@ RIVER = {
 }
 
 
-def some_locks(tree, player: int, share: float) -> dict[str, list[float]]:
-    """Random probabilities at random infosets, some of them zero."""
+def random_locks(tree, player: int, share: float) -> dict[str, list[float]]:
+    """Draw random probabilities at random infosets; some of them are zero."""
     rng = np.random.default_rng(7)
     infosets, locks = tree.infosets[player], {}
     for key, count in zip(infosets.keys, infosets.decisions.num_actions, strict=True):
@@ -36,8 +36,8 @@ def some_locks(tree, player: int, share: float) -> dict[str, list[float]]:
     return locks
 
 
-def played_by_chance(form, rows):
-    """The game without player 0's locked infosets: chance makes their moves."""
+def with_locks_as_chance(form, rows):
+    """Return the game in which chance makes player 0's moves at locked infosets."""
     own = form.decisions[0]
     gone = ~np.isnan(rows[own.first_sequence])
     image, weight = np.zeros(own.num_sequences, int), np.ones(own.num_sequences)
@@ -58,12 +58,12 @@ def played_by_chance(form, rows):
 
 @pytest.mark.parametrize("name", [LEDUC, LARGER])
 @pytest.mark.parametrize("share", [0.2, 0.6, 1.0])
-def test_leduc_as_if_chance_played_the_locked_rows(share, name):
+def test_locked_game_equals_game_where_chance_plays_locked_rows(share, name):
     tree = compiled(name)
-    locks = some_locks(tree, 0, share)
+    locks = random_locks(tree, 0, share)
     exact = spiel_cr.solve(tree, "lp", options=GameOptions(locks=locks))
     rows = exact.form.locks[0]
-    smaller = played_by_chance(tree.sequence_form, rows)
+    smaller = with_locks_as_chance(tree.sequence_form, rows)
     value = lp.realisation_plan(smaller, 0)[1]
     bounds = exact.value_bounds_with_locks()
     assert bounds == pytest.approx((value, value), abs=1e-9)
@@ -87,9 +87,9 @@ def test_leduc_as_if_chance_played_the_locked_rows(share, name):
         *(pytest.param(x, marks=pytest.mark.slow) for x in ("cfr+", "pcfr+", "lcfr")),
     ],
 )
-def test_rows_stay_whatever_the_rule(algorithm):
+def test_every_algorithm_keeps_the_locked_probabilities(algorithm):
     tree = compiled(LEDUC)
-    locks = some_locks(tree, 1, 0.5)
+    locks = random_locks(tree, 1, 0.5)
     found = spiel_cr.solve(tree, algorithm, 20, options=GameOptions(locks=locks))
     table = found.average_policy()
     for key, row in locks.items():
@@ -97,13 +97,13 @@ def test_rows_stay_whatever_the_rule(algorithm):
         assert table.policy_for_key(key)[legal].tolist() == row
 
 
-def test_best_responses_keep_the_lock():
+def test_best_response_keeps_locked_probabilities():
     tree = compiled(LEDUC)
     policy = spiel_cr.solve(tree, "cfr+", 50)
-    locks = some_locks(tree, 0, 0.5)
+    locks = random_locks(tree, 0, 0.5)
     found = spiel_cr.best_response(tree, policy, 0, locks=locks)
     form = spiel_cr.solve(tree, "cfr+", 1, options=GameOptions(locks=locks)).form
-    smaller = played_by_chance(tree.sequence_form, form.locks[0])
+    smaller = with_locks_as_chance(tree.sequence_form, form.locks[0])
     reach = np.ones(form.decisions[1].num_sequences)
     own, played = form.decisions[1], policy.average[1]
     for infoset in np.argsort(own.levels(), kind="stable"):
@@ -130,9 +130,9 @@ def test_best_responses_keep_the_lock():
     ],
 )
 @pytest.mark.parametrize("name", [LEDUC, LARGER])
-def test_the_rest_is_resolved_against_them(name, player, share, gadget):
+def test_resolving_is_optimal_given_the_locks(name, player, share, gadget):
     tree = compiled(name)
-    locks = some_locks(tree, player, share)
+    locks = random_locks(tree, player, share)
     config = spiel_cr.ResolvingConfig("cfr+", 300, gadget=gadget)
     found = spiel_cr.resolve(tree, config, options=GameOptions(locks=locks))
     free = spiel_cr.resolve(tree, config)
@@ -141,7 +141,7 @@ def test_the_rest_is_resolved_against_them(name, player, share, gadget):
     kept = ~np.isnan(rows)
     assert kept.any() and np.array_equal(found.average[player][kept], rows[kept])
     exact = spiel_cr.solve(tree, "lp", options=GameOptions(locks=locks))
-    # As near as without locks; the value is that of the linear program.
+    # NashConv is as low as without locks; the value is that of the linear program.
     near = max(free.nash_conv(), 0.01)
     assert found.nash_conv_with_locks() < near
     low, high = found.value_bounds_with_locks()
@@ -153,7 +153,7 @@ def test_the_rest_is_resolved_against_them(name, player, share, gadget):
     assert other[1] - other[0] > 10 * near
 
 
-def test_resolving_refuses_other_forms_and_lookaheads(capsys):
+def test_resolving_with_locks_rejects_public_tree_and_depth_limit(capsys):
     game, locks = "kuhn_poker", {"0pb": {"pass": 1}}
     for form, depth in (("public-tree", None), ("auto", 2)):
         config = spiel_cr.ResolvingConfig("cfr+", 10, depth=depth)
@@ -170,7 +170,7 @@ def test_resolving_refuses_other_forms_and_lookaheads(capsys):
     ("dtype", "share"),
     [pytest.param("float64", 1e-6, marks=pytest.mark.slow), ("float32", 1e-4)],
 )
-def test_a_river_by_hands(dtype, share):
+def test_locks_individual_hands_on_a_river(dtype, share):
     game = poker.spot("5c9dJs2h3c", 200, 900, **RIVER)
     locks = {
         "check bet-100": {"random": {"fold": 1}, "KK+": {"call": 0.7, "fold": 0.3}}
@@ -186,12 +186,12 @@ def test_a_river_by_hands(dtype, share):
         high = name[0] in "AK" and name[0] == name[2]
         wanted = np.array([0.3, 0.7, 0] if high else [1.0, 0, 0], dtype)
         assert np.array_equal(row, wanted), name
-    # Nobody who knows that gives up the pot without a bet.
+    # The locked opponent usually folds to a bet, so checking would give up the pot.
     bets = poker.answers(found.average_policy(), "check", form=found.form)
     assert bets.mean(bets.played)[bets.actions.index("check")] < 0.35
 
 
-def test_a_whole_policy_and_hidden_boards(tmp_path):
+def test_locks_a_whole_policy_in_the_phantom_form(tmp_path):
     game = "dark_hex(board_size=2,gameversion=cdh,obstype=reveal-nothing)"
     path = tmp_path / "policy.npz"
     spiel_cr.solve(game, "cfr+", 3, options=GameOptions("phantom")).save(path)
@@ -229,7 +229,7 @@ def test_a_whole_policy_and_hidden_boards(tmp_path):
         ("spot", ("policy", None), "a TabularPolicy of .* was given for"),
     ],
 )
-def test_refusals(game, locks, words):
+def test_rejects_invalid_locks(game, locks, words):
     games = {
         "kuhn": "kuhn_poker",
         "spot": poker.spot("5c9dJs2h3c", 200, 900, **RIVER),
@@ -242,7 +242,7 @@ def test_refusals(game, locks, words):
         spiel_cr.solve(games[game], "cfr", 1, options=GameOptions(form, locks=locks))
 
 
-def test_what_has_no_locks():
+def test_rejects_locks_with_unsupported_options():
     for algorithm in ("pdhg", "os-mccfr", "sd-cfr"):
         with pytest.raises(ValueError, match="choose one such as 'cfr\\+'"):
             task_of(algorithm, options=GameOptions(locks={"0": [1, 0]}))
@@ -251,7 +251,7 @@ def test_what_has_no_locks():
         task_of("cfr", options=shared)
 
 
-def test_checkpoints_tell_locks_apart(tmp_path):
+def test_checkpoint_with_locks_rejects_a_run_without_locks(tmp_path):
     path = tmp_path / "state"
     locked = GameOptions(locks={"0": [1.0, 0.0]})
     spiel_cr.solve("kuhn_poker", "cfr", 5, options=locked, checkpoint=path)
@@ -260,7 +260,7 @@ def test_checkpoints_tell_locks_apart(tmp_path):
         spiel_cr.solve("kuhn_poker", "cfr", 12, checkpoint=path)
 
 
-def test_nothing_is_merged_under_locks():
+def test_private_states_are_not_merged_with_locks():
     game = "python_rhode_island_holdem(num_ranks=3,num_suits=3)"
     task = task_of("cfr", options=GameOptions("public-tree", locks={"": [1, 0]}))
     names = represent(game, task.options, task.need())[0].num_private_states(0)
@@ -270,8 +270,8 @@ def test_nothing_is_merged_under_locks():
 
 @pytest.mark.parametrize("depth", [200, 900, 10_000])
 @pytest.mark.parametrize("form", ["text", "file", "Python"])
-def test_deeply_nested_locks_are_refused(tmp_path, capsys, depth, form):
-    """Python's parser and `repr` have limits of their own, with other errors."""
+def test_rejects_deeply_nested_locks(tmp_path, capsys, depth, form):
+    """Python's parser and `repr` have their own limits, which raise other errors."""
     text = '{"0": ' + "[" * depth + "1" + "]" * depth + "}"
     if form == "Python":
         row = 1.0
@@ -288,7 +288,7 @@ def test_deeply_nested_locks_are_refused(tmp_path, capsys, depth, form):
     assert "nested in more than 100 levels" in line and len(line) < 600
 
 
-def test_locks_that_are_not_utf_8_are_refused(tmp_path, capsys):
+def test_rejects_lock_files_with_invalid_unicode(tmp_path, capsys):
     file = tmp_path / "lock.json"
     file.write_bytes(b'{"0\xff": [1, 0]}')
     words = "solve", "--game", "kuhn_poker", "--lock", file
@@ -297,7 +297,7 @@ def test_locks_that_are_not_utf_8_are_refused(tmp_path, capsys):
     assert r"locks: '0\ud800\n' is not an infoset" in refused(capsys, *words)
 
 
-def test_commands(tmp_path, capsys):
+def test_solve_command_accepts_locks_as_file_text_and_policy(tmp_path, capsys):
     file, policy = tmp_path / "lock.json", tmp_path / "policy.npz"
     file.write_text(json.dumps({"0": [0.75, 0.25], "1pb": {"pass": 1}, "2b": [0, 1]}))
     common = ["solve", "--game", "kuhn_poker", "--algorithm", "lp"]

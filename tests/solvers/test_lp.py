@@ -1,4 +1,4 @@
-"""Exact solutions against OpenSpiel's NashConv, known values and another program."""
+"""Linear programs, compared with OpenSpiel, known values and another formulation."""
 
 import functools
 
@@ -14,7 +14,7 @@ from tests.support.made_games import random_game
 from tests.support.solving import solve_with
 
 PLAYERS = (0, 1)
-# Of games with more histories one is tried each time; the rest is slow.
+# Of the games with more than `_SMALL` histories, only `_TRIED` is a quick test.
 _SMALL, _TRIED = 2_500, "leduc"
 CASES = tuple(
     pytest.param(
@@ -34,7 +34,7 @@ def plan(name, player):
 
 
 @pytest.mark.parametrize("case", CASES)
-def test_equilibrium(case):
+def test_lp_policy_has_zero_nash_conv_and_the_known_value(case):
     compiled = games.compiled(case.name)
     result = spiel_cr.solve(compiled, "lp")
     policy = result.average_policy()
@@ -50,7 +50,7 @@ def test_equilibrium(case):
 
 
 @pytest.mark.parametrize("name", ["kuhn", "leduc", "princess4", "dark_hex"])
-def test_plan_is_one(name):
+def test_realisation_plans_are_valid(name):
     form = games.compiled(name).sequence_form
     for player in PLAYERS:
         reach, _, _ = plan(name, player)
@@ -62,7 +62,7 @@ def test_plan_is_one(name):
         np.testing.assert_allclose(below, reach[decisions.parent], atol=1e-9)
 
 
-def test_result():
+def test_lp_result_has_no_current_policy_and_no_curve():
     result = solve_with("kuhn_poker", "lp", memory_limit="3GB")
     assert result.algorithm == "lp" and result.iterations > 0
     assert result.nash_conv() <= 1e-9
@@ -72,7 +72,7 @@ def test_result():
 
 
 @pytest.mark.slow
-def test_liars_dice_1x6():
+def test_lp_finds_the_value_of_liars_dice_1x6():
     result = spiel_cr.solve("liars_dice(numdice=1,dice_sides=6)", "lp")
     form = result.tree.sequence_form
     reach = reach_of(form, result.average)
@@ -83,7 +83,7 @@ def test_liars_dice_1x6():
 
 
 @pytest.mark.parametrize("seed", range(20))
-def test_random_games(seed):
+def test_lp_equals_the_reference_on_random_games(seed):
     game = random_game(seed)
     expected = lp_reference.game_value(game)
     result = spiel_cr.solve(game, "lp")
@@ -98,11 +98,11 @@ def test_random_games(seed):
     [{"seconds": 1}, {"until": 1e-3}, {"eval_every": 5}, {"checkpoint_path": "x"}],
     ids=lambda a: next(iter(a)),
 )
-def test_what_iterates_is_refused(arguments):
+def test_rejects_options_of_iterative_algorithms(arguments):
     with pytest.raises(ValueError, match="lp.*leave out"):
         solve_with("kuhn_poker", "lp", **arguments)
 
 
-def test_types_that_nothing_computes_in_are_refused():
+def test_rejects_unsupported_dtypes():
     with pytest.raises(ValueError, match="dtype=int8 must be float32 or float64"):
         spiel_cr.solve(games.compiled("kuhn"), "lp", dtype="int8")

@@ -23,8 +23,8 @@ from tests.support.commands import told
 # Leduc poker with one chip behind: six infosets of each player, two actions at each.
 GAME = "python_leduc_poker(stack0=2,stack1=2,max_raises=1,num_ranks=2)"
 LEDUC = pyspiel.load_game(GAME)
-# In the second round player 0 folds every second time, whatever it has. In the first
-# round player 1 folds the card 0.
+# In the second round player 0 folds half of the time, whatever its card. In the first
+# round player 1 always folds card 0.
 ROWS = {
     **{
         f"p0 card {own} public {public} bets ddccd": [0.5, 0.5]
@@ -33,7 +33,7 @@ ROWS = {
     },
     "p1 card 0 public - bets ddc": [1.0, 0.0],
 }
-# The same by information state, and by public node and private state.
+# The same locks by information state, and by public node and private state.
 LOCKS = {
     "tree": ROWS,
     "public-tree": {"call call": [0.5, 0.5], "call": {"0": {"fold": 1}}},
@@ -89,7 +89,7 @@ def nash_convs(result):
 
 @FORMS
 @pytest.mark.parametrize(("algorithm", "goal"), [("cfr+", [3]), ("lp", [])])
-def test_nash_conv_is_that_of_the_whole_game(form, algorithm, goal):
+def test_nash_conv_of_locked_results_ignores_the_locks(form, algorithm, goal):
     result = solve(form, *goal, algorithm=algorithm)
     whole, with_locks = nash_convs(result)
     assert with_locks + 0.1 < whole
@@ -113,7 +113,7 @@ def best_response_value(policy, player):
     return best_response.BestResponsePolicy(LEDUC, player, policy, root).value(root)
 
 
-def test_results_without_locks_have_one_nash_conv():
+def test_both_nash_convs_are_equal_without_locks():
     result = spiel_cr.solve(GAME, "cfr+", spiel_cr.Goal(3, eval_every=3))
     expected = exploitability.nash_conv(LEDUC, result.average_policy())
     assert not result.has_locks and expected > 0.01
@@ -123,7 +123,7 @@ def test_results_without_locks_have_one_nash_conv():
     assert result.curve[-1].gap == pytest.approx(expected, abs=1e-12)
 
 
-def test_all_of_a_player_of_a_phantom_game(tmp_path):
+def test_nash_conv_if_a_whole_player_is_locked(tmp_path):
     game, path = pyspiel.load_game(DARK_HEX), tmp_path / "policy.npz"
     spiel_cr.solve(game, "cfr+", 3, options=GameOptions("phantom")).save(path)
     options = GameOptions("phantom", locks=(path, None))
@@ -146,7 +146,7 @@ def test_all_of_a_player_of_a_phantom_game(tmp_path):
 
 @FORMS
 def test_until_compares_with_nash_conv_with_locks(form, tmp_path):
-    """The curve has both numbers, also after the run was resumed."""
+    """The curve has both values, including after the run was resumed."""
     goal = spiel_cr.Goal(until=0.01, iterations=10_000)
     result = solve(form, goal)
     whole, with_locks = nash_convs(result)
@@ -171,7 +171,7 @@ def test_auto_chooses_and_improves_by_nash_conv_with_locks():
     assert result.nash_conv_with_locks() < 1e-12 < 0.1 < nash_convs(result)[0]
 
 
-def test_evaluations_lift_the_locks(tmp_path):
+def test_evaluations_ignore_the_locks(tmp_path):
     result, path = solve("tree", 3), tmp_path / "policy.npz"
     whole, with_locks = nash_convs(result)
     free, kept = (
@@ -194,7 +194,7 @@ def test_evaluations_lift_the_locks(tmp_path):
         assert found == pytest.approx(with_locks, abs=1e-12)
 
 
-def test_resolving_with_locks():
+def test_resolving_reports_nash_conv_with_and_without_locks():
     options = GameOptions(locks=LOCKS["tree"])
     result = spiel_cr.resolve(GAME, "cfr+", 20, options=options)
     whole, with_locks = nash_convs(result)
@@ -203,7 +203,7 @@ def test_resolving_with_locks():
     assert result.nash_conv_with_locks() == pytest.approx(with_locks, abs=1e-12)
 
 
-def test_a_notebook_and_a_plot_name_the_number():
+def test_notebook_and_plot_label_nash_conv_with_locks():
     pytest.importorskip("matplotlib", reason="matplotlib is not installed")
     result = solve("tree", spiel_cr.Goal(40, eval_every=20))
     page, points = result._repr_html_(), result.curve
@@ -224,7 +224,9 @@ def test_a_notebook_and_a_plot_name_the_number():
 
 @FORMS
 @pytest.mark.parametrize("evaluator", ["openspiel", "spiel_cr"])
-def test_the_command_reports_both(form, evaluator, capsys, tmp_path):
+def test_solve_command_reports_nash_conv_with_and_without_locks(
+    form, evaluator, capsys, tmp_path
+):
     path = tmp_path / "locks.json"
     path.write_text(str(LOCKS[form]).replace("'", '"'))
     found, out, _ = told(
@@ -250,7 +252,7 @@ def test_the_command_reports_both(form, evaluator, capsys, tmp_path):
     assert f"  with locks  NashConv {with_locks:.3e}, game value in [" in out
 
 
-def test_the_page_of_a_spot_shows_both(capsys, tmp_path):
+def test_spot_page_shows_nash_conv_with_and_without_locks(capsys, tmp_path):
     path = tmp_path / "page.html"
     found, _, _ = told(
         capsys,

@@ -1,4 +1,4 @@
-"""CFRSolver against the OpenSpiel solvers that it stands in for."""
+"""CFRSolver, compared with the OpenSpiel solvers that it replaces."""
 
 import copy
 import pickle
@@ -30,7 +30,7 @@ def assert_same(mine, theirs, atol=1e-9):
 
 
 @pytest.mark.parametrize("algorithm", PEERS)
-def test_every_iteration_is_openspiels(algorithm):
+def test_policies_equal_openspiel_after_every_iteration(algorithm):
     game = games.compiled("kuhn").game
     mine, theirs = spiel_cr.CFRSolver(game, algorithm), PEERS[algorithm](game)
     assert_same(mine.current_policy(), theirs.current_policy())
@@ -42,11 +42,11 @@ def test_every_iteration_is_openspiels(algorithm):
         assert_same(mine.current_policy(), theirs.current_policy())
 
 
-def test_the_plain_name_is_cfr_plus():
+def test_cfr_plus_solver_runs_cfr_plus():
     assert spiel_cr.CFRPlusSolver("kuhn_poker")._solver.config.name == "cfr+"
 
 
-def test_several_iterations_in_one_call_are_solves():
+def test_several_iterations_in_one_call_equal_solve():
     solver = spiel_cr.CFRSolver("kuhn_poker", "pcfr+")
     solver.evaluate_and_update_policy(3)
     solver.evaluate_and_update_policy(iterations=4)
@@ -57,7 +57,7 @@ def test_several_iterations_in_one_call_are_solves():
 
 
 @pytest.mark.parametrize("name", ["kuhn", "leduc7"])
-def test_uniform_before_the_first_iteration(name):
+def test_policy_is_uniform_before_the_first_iteration(name):
     policy = spiel_cr.CFRSolver(games.compiled(name)).average_policy()
     mask = policy.legal_actions_mask
     uniform = mask / mask.sum(axis=1, keepdims=True)
@@ -65,7 +65,7 @@ def test_uniform_before_the_first_iteration(name):
 
 
 @pytest.mark.parametrize("iterations", [0, -1, 1.5, True, 2**31])
-def test_bad_iterations_refused(iterations):
+def test_rejects_invalid_iterations(iterations):
     solver = spiel_cr.CFRSolver(games.compiled("kuhn"))
     with pytest.raises(ValueError, match="iterations"):
         solver.evaluate_and_update_policy(iterations)
@@ -74,7 +74,7 @@ def test_bad_iterations_refused(iterations):
 @pytest.mark.parametrize(
     "arguments", [{"algorithm": "lp"}, {"algorithm": "x"}, {"dtype": "int32"}]
 )
-def test_bad_arguments_refused(arguments):
+def test_rejects_invalid_arguments(arguments):
     with pytest.raises(ValueError):
         spiel_cr.CFRSolver("kuhn_poker", **arguments)
 
@@ -91,13 +91,13 @@ def copied(solver, how):
     [
         ("kuhn_poker", "cfr+", "float64"),
         ("kuhn_poker", "pdcfr+(alpha=2,gamma=3)", "float32"),
-        # Text that OpenSpiel cannot read again, simultaneous moves, a game in Python.
+        # A string that OpenSpiel cannot parse, simultaneous moves, a Python game.
         ("nim(pile_sizes=3)", "cfr", "float64"),
         ("goofspiel(num_cards=2,players=2,imp_info=true)", "dcfr", "float64"),
         ("python_rock_paper_scissors", "lcfr", "float64"),
     ],
 )
-def test_copies_go_on_to_the_same_bits(game, algorithm, dtype, how):
+def test_copies_continue_bitwise_identically(game, algorithm, dtype, how):
     for done in (0, 3):
         first = spiel_cr.CFRSolver(game, algorithm, dtype=dtype)
         if done:
@@ -107,7 +107,7 @@ def test_copies_go_on_to_the_same_bits(game, algorithm, dtype, how):
         for _ in range(2):
             assert_same(second.average_policy(), first.average_policy(), atol=0)
             assert_same(second.current_policy(), first.current_policy(), atol=0)
-            # One goes on alone: nothing is shared.
+            # Only the first solver runs, so the copy must share nothing with it.
             first.evaluate_and_update_policy(4)
             assert second.iterations == first.iterations - 4
             second.evaluate_and_update_policy(4)
@@ -122,7 +122,7 @@ def test_a_pickle_keeps_the_memory_limit():
     assert state["memory_limit"] == "2GB"
 
 
-def test_games_that_no_string_makes_are_copied_but_not_pickled():
+def test_unregistered_games_can_be_copied_but_not_pickled():
     solver = spiel_cr.CFRSolver(MadeGame(rps_plus, "rps_plus"))
     solver.evaluate_and_update_policy(2)
     assert_same(copy.deepcopy(solver).average_policy(), solver.average_policy(), atol=0)
@@ -130,7 +130,7 @@ def test_games_that_no_string_makes_are_copied_but_not_pickled():
         pickle.dumps(solver)
 
 
-def test_pickles_of_games_that_changed_or_are_unknown_are_refused():
+def test_rejects_pickles_of_changed_or_unknown_games():
     state = spiel_cr.CFRSolver("kuhn_poker").__getstate__()
     for changed, words in (
         ({"game": "leduc_poker()"}, "another version of"),

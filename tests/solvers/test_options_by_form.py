@@ -20,8 +20,8 @@ GAMES = {
     "phantom": ("dark_hex(board_size=2)", "cfr+"),
     "simulator": ("kuhn_poker", "os-mccfr(batch=64)"),
 }
-# The same algorithms with settings that no other test uses, so that no program of an
-# earlier test is used again.
+# The same algorithms with settings that no other test uses, so that no function that an
+# earlier test compiled is reused.
 UNUSED = dict.fromkeys(("tree", "public-tree", "phantom"), "cfr+(gamma=2.71875)")
 UNUSED |= {"simulator": "os-mccfr(batch=67)"}
 LIMIT_HOLDEM = (
@@ -32,7 +32,7 @@ LIMIT_HOLDEM = (
 
 
 def table():
-    """Returns the cells of the page by form and column."""
+    """Return the cells of the page by form and column."""
     section = PAGE.read_text("utf-8").partition("## Options by form")[2]
     rows = [
         [cell.strip().strip("`") for cell in line.strip("|").split("|")]
@@ -63,7 +63,7 @@ def run(form, algorithm=None, checkpoint=None, dtype=None, **options):
 
 
 def compiles(form, algorithm=None):
-    """Returns whether iterations run on the device of JAX: they are compiled then."""
+    """Return whether JAX compiles iterations, so that they can run on its device."""
     names = []
 
     def listen(event, *_, **more):
@@ -120,13 +120,13 @@ CHECKS = {
 }
 
 
-def test_the_table_has_all_forms():
+def test_table_has_all_forms_and_options():
     assert {form for form, _ in CELLS} == set(FORMS) - {"auto"} == set(GAMES)
     assert {name for _, name in CELLS} == {*CHECKS, "GPU"}
 
 
 @pytest.mark.parametrize(("form", "name"), CELLS)
-def test_cell(form, name, tmp_path):
+def test_cell_of_the_table_agrees_with_a_run(form, name, tmp_path):
     cell = CELLS[form, name]
     if name == "GPU":
         assert compiles(form, UNUSED[form]) == (cell == "yes")

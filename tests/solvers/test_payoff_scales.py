@@ -1,8 +1,9 @@
-"""The unit of payoffs does not matter: solutions as good from 1e-12 to 1e12 and beyond.
+"""Solutions do not depend on the unit of payoffs, from 1e-12 to 1e12 and beyond.
 
-NashConv is taken in the game of the usual payoffs. Multiplied by powers of two, payoffs
-must give the same bits, whatever the algorithm; by powers of ten they differ in the
-last place, so NashConv may be up to twice as large.
+NashConv is computed in the game with its original payoffs. If payoffs are multiplied by
+a power of two, results must be bitwise identical, whatever the algorithm. If they are
+multiplied by a power of ten, payoffs differ in the last digit, so NashConv may be up to
+twice as large.
 """
 
 import dataclasses
@@ -28,8 +29,8 @@ from tests.support.strategies import everywhere
 
 PLAYERS = (0, 1)
 POWERS = (-12, -9, -6, -3, 3, 6, 9, 12)
-# Below this share of the range of payoffs NashConv is what rounding leaves of zero.
-NOTHING = {"float64": 1e-13, "float32": 1e-7}
+# Below this share of the range of payoffs, NashConv is zero up to rounding.
+ROUNDING = {"float64": 1e-13, "float32": 1e-7}
 
 SWEPT = {
     "kuhn": "kuhn_poker",
@@ -61,7 +62,7 @@ def compiled(name):
 
 
 def relative_nash_conv(tree, behaviours):
-    """NashConv over the range of payoffs."""
+    """Compute NashConv divided by the range of payoffs."""
     found = nash_conv(tree.sequence_form, reach_of(tree.sequence_form, behaviours))
     return found / np.ptp(tree.histories.utility)
 
@@ -103,7 +104,7 @@ def by_online_sampling(iterations):
     return run
 
 
-WAYS = {
+METHODS = {
     "lp": by_solving("lp", None, None),
     **{
         f"{algorithm} {dtype}": by_solving(algorithm, dtype, iterations)
@@ -119,50 +120,50 @@ WAYS = {
     **{f"resolver {v}": by_resolvers(v, 20) for v in RESOLVING},
     "oos": by_online_sampling(10),
 }
-QUICK_WAYS = ("cfr+ float64", "pdcfr+ float32")
+QUICK_METHODS = ("cfr+ float64", "pdcfr+ float32")
 
 
 @functools.cache
-def unscaled(name, way):
-    """What a way gives on the usual payoffs."""
-    return WAYS[way](compiled(name))
+def unscaled(name, method):
+    """Return the strategies that a method computes for the original payoffs."""
+    return METHODS[method](compiled(name))
 
 
 @pytest.mark.parametrize(
-    "way",
+    "method",
     [
-        pytest.param(way, marks=() if way in QUICK_WAYS else pytest.mark.slow)
-        for way in WAYS
-        if way != "lp"
+        pytest.param(method, marks=() if method in QUICK_METHODS else pytest.mark.slow)
+        for method in METHODS
+        if method != "lp"
     ],
 )
 @pytest.mark.parametrize("power", [-300, 100])
-def test_payoffs_times_a_power_of_two_give_the_same_bits(way, power):
-    """Also where products of payoffs and importance weights would leave float32."""
-    found = WAYS[way](scaled(compiled("kuhn"), 2.0**power))
-    for mine, expected in zip(found, unscaled("kuhn", way), strict=True):
+def test_results_are_bitwise_identical_for_payoffs_times_power_of_two(method, power):
+    """This holds even if payoffs times importance weights would overflow float32."""
+    found = METHODS[method](scaled(compiled("kuhn"), 2.0**power))
+    for mine, expected in zip(found, unscaled("kuhn", method), strict=True):
         np.testing.assert_array_equal(mine, expected)
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("method", METHODS)
 @pytest.mark.parametrize("name", SWEPT)
-def test_every_algorithm_at_every_scale(name, way):
-    run, tree = WAYS[way], compiled(name)
-    nothing = NOTHING["float32" if "float32" in way else "float64"]
-    expected = max(relative_nash_conv(tree, unscaled(name, way)), nothing)
-    # A resolver answers hundreds of questions on leduc_poker.
+def test_nash_conv_does_not_depend_on_the_payoff_scale(name, method):
+    run, tree = METHODS[method], compiled(name)
+    rounding = ROUNDING["float32" if "float32" in method else "float64"]
+    expected = max(relative_nash_conv(tree, unscaled(name, method)), rounding)
+    # A resolver solves hundreds of subgames of leduc_poker.
     for power in POWERS if name != "leduc" else (-12, 12):
         found = relative_nash_conv(tree, run(scaled(tree, 10.0**power)))
-        print(f"{name} {way} 1e{power}: {found / expected:.3g}")
+        print(f"{name} {method} 1e{power}: {found / expected:.3g}")
         assert found <= 2 * expected, power
 
 
 @pytest.mark.parametrize("power", [-9, 30])
-def test_linear_programs_at_every_scale(power):
+def test_linear_programs_are_exact_at_every_payoff_scale(power):
     tree = compiled("kuhn")
     result = spiel_cr.solve(scaled(tree, 10.0**power), "lp")
-    assert relative_nash_conv(tree, result.average) <= NOTHING["float64"]
+    assert relative_nash_conv(tree, result.average) <= ROUNDING["float64"]
     _, value, _ = lp.realisation_plan(result.tree.sequence_form, 0)
     assert value == pytest.approx(-(10.0**power) / 18, rel=1e-12)
 
@@ -172,7 +173,7 @@ def test_linear_programs_at_every_scale(power):
     [range(2), pytest.param(range(2, 47), marks=pytest.mark.slow)],
     ids=["few", "many"],
 )
-def test_linear_programs_of_random_games_at_every_scale(seeds):
+def test_linear_programs_of_random_games_are_exact_at_every_scale(seeds):
     for seed in seeds:
         tree = build_tree(random_game(seed))
         unit = np.ptp(tree.histories.utility) or 1.0
@@ -181,13 +182,14 @@ def test_linear_programs_of_random_games_at_every_scale(seeds):
             found = nash_conv(
                 tree.sequence_form, reach_of(tree.sequence_form, result.average)
             )
-            assert found <= NOTHING["float64"] * unit, (seed, power)
+            assert found <= ROUNDING["float64"] * unit, (seed, power)
 
 
 def with_draws(tree):
-    """Kuhn poker, but from some infosets of both players on all games are drawn.
+    """Return Kuhn poker in which all games below some infosets are drawn.
 
-    They are those where a player holds the queen and answers a bet.
+    These are the infosets of both players where the player holds the queen and responds
+    to a bet.
     """
     histories = tree.histories
     utility = histories.utility.copy()
@@ -201,8 +203,8 @@ def with_draws(tree):
 
 
 @pytest.mark.parametrize("name", ["drawn", "ii_goofspiel3"])
-def test_infosets_with_draws_only_below_do_not_spoil_linear_programs(name, monkeypatch):
-    """All coefficients lie in [-1, 1] in every form, and every form finds solutions."""
+def test_linear_programs_are_exact_if_subtrees_have_only_draws(name, monkeypatch):
+    """In every formulation, coefficients lie in [-1, 1] and a solution is found."""
     tree = with_draws(compiled("kuhn")) if name == "drawn" else compiled(name)
     linprog, largest = optimize.linprog, []
 
@@ -212,30 +214,30 @@ def test_infosets_with_draws_only_below_do_not_spoil_linear_programs(name, monke
 
     monkeypatch.setattr(optimize, "linprog", look)
     form = scaled(tree, 1e-9).sequence_form
-    for way in itertools.product((True, False), ("highs-ds", "highs-ipm")):
+    for method in itertools.product((True, False), ("highs-ds", "highs-ipm")):
         behaviour = tuple(
             behaviour_from_reach(
-                form.decisions[p], lp.realisation_plan(form, p, *way)[0]
+                form.decisions[p], lp.realisation_plan(form, p, *method)[0]
             )
             for p in PLAYERS
         )
-        assert relative_nash_conv(tree, behaviour) <= 1e-8, way
+        assert relative_nash_conv(tree, behaviour) <= 1e-8, method
     assert len(largest) == 8 and max(largest) <= 1
 
 
-def test_a_game_of_tiny_payoffs_from_its_states():
-    """Written in Python, and compiled by `solve` itself; goals in the game's units."""
+def test_solves_a_python_game_with_tiny_payoffs():
+    """Goals are in the game's units, and `solve` itself builds the game tree."""
     game = scaled_game("kuhn_poker", 1e-9)
     tree = compiled("kuhn")
     exact = spiel_cr.solve(game, "lp")
-    assert relative_nash_conv(tree, exact.average) <= NOTHING["float64"]
+    assert relative_nash_conv(tree, exact.average) <= ROUNDING["float64"]
     result = spiel_cr.solve(game, "cfr+", spiel_cr.Goal(until=1e-12, eval_every=100))
     assert result.curve[-1].nash_conv <= 1e-12 < result.curve[0].nash_conv
     assert 4e-13 < 4 * relative_nash_conv(tree, result.average) * 1e-9 <= 1.001e-12
 
 
-def test_best_responses_take_the_first_of_equals_only_among_equals():
-    """Differences of 1e-14 are ties beside payoffs of 1, not beside some of 1e-13."""
+def test_best_response_tie_threshold_scales_with_payoffs():
+    """Differences of 1e-14 are ties for payoffs of 1, but not for payoffs of 1e-13."""
     tree = compiled("kuhn")
     uniform = tuple(
         np.append(1.0, np.repeat(0.5, i.decisions.num_sequences - 1))
@@ -250,7 +252,7 @@ def test_best_responses_take_the_first_of_equals_only_among_equals():
             np.testing.assert_array_equal(found, expected)
 
 
-def test_a_linear_program_that_fails_says_so(monkeypatch):
+def test_failed_linear_program_raises_and_suggests_cfr_plus(monkeypatch):
     tree = compiled("kuhn")
 
     def fail(*_, **options):
@@ -261,13 +263,13 @@ def test_a_linear_program_that_fails_says_so(monkeypatch):
         spiel_cr.solve(tree, "lp")
 
 
-def test_a_bad_solution_of_a_linear_program_is_refused(monkeypatch):
-    """HiGHS says that it is optimal, and exact best responses disagree."""
+def test_rejects_a_linear_program_solution_that_is_not_optimal(monkeypatch):
+    """Exact best responses detect that HiGHS reports a wrong optimum."""
     tree = compiled("kuhn")
     plan = lp.realisation_plan
 
-    def blunder(form, player, *way, **options):
-        reach, value, iterations = plan(form, player, *way, **options)
+    def blunder(form, player, *method, **options):
+        reach, value, iterations = plan(form, player, *method, **options)
         return np.ones_like(reach), value, iterations
 
     monkeypatch.setattr(lp, "realisation_plan", blunder)
@@ -275,22 +277,22 @@ def test_a_bad_solution_of_a_linear_program_is_refused(monkeypatch):
         spiel_cr.solve(tree, "lp")
 
 
-def test_another_form_of_the_program_is_tried(monkeypatch):
-    tree, plan, ways = games.compiled("kuhn"), lp.realisation_plan, []
+def test_retries_another_formulation_if_a_linear_program_fails(monkeypatch):
+    tree, plan, methods = games.compiled("kuhn"), lp.realisation_plan, []
 
-    def stumble(form, player, *way, **options):
-        ways.append(way)
-        if len(ways) == 1:
+    def stumble(form, player, *method, **options):
+        methods.append(method)
+        if len(methods) == 1:
             raise SolverFailedError("HiGHS found no optimum")
-        return plan(form, player, *way, **options)
+        return plan(form, player, *method, **options)
 
     monkeypatch.setattr(lp, "realisation_plan", stumble)
     assert spiel_cr.solve(tree, "lp").nash_conv() <= 1e-12
-    assert len(set(ways)) == 2
+    assert len(set(methods)) == 2
 
 
-def test_payoffs_that_are_all_equal():
-    """No range to be relative to: nobody can gain more than rounding."""
+def test_solves_games_whose_payoffs_are_all_equal():
+    """The range of payoffs is zero, so no player gains more than a rounding error."""
     tree = compiled("kuhn")
     histories = tree.histories
     equal = np.where(histories.utility != 0, 0.1, 0.0)

@@ -1,4 +1,4 @@
-"""Solving hidden boards by all that works on a game that is laid out."""
+"""Solving phantom games: algorithms, the choice of the form, rejected options."""
 
 import numpy as np
 import pytest
@@ -20,7 +20,7 @@ SMALL = "dark_hex(num_rows=2,num_cols=3)"
 @pytest.mark.parametrize(
     "algorithm", ["lp", pytest.param("pdhg", marks=pytest.mark.slow)]
 )
-def test_other_algorithms_find_the_value(algorithm):
+def test_lp_and_pdhg_find_the_value_of_a_phantom_game(algorithm):
     result = spiel_cr.solve(
         SMALL, algorithm, 100, options=spiel_cr.GameOptions(PHANTOM)
     )
@@ -29,8 +29,8 @@ def test_other_algorithms_find_the_value(algorithm):
     assert low <= 1 <= high + 1e-12
 
 
-def test_what_openspiel_forgets_is_kept(tmp_path):
-    """Its strings of dark_hex forget, so the game cannot be compiled."""
+def test_dark_hex_is_solved_in_the_phantom_form_and_resumed(tmp_path):
+    """OpenSpiel's strings have imperfect recall, so no game tree can be built."""
     goal = spiel_cr.Goal(iterations=60, eval_every=20)
     first = spiel_cr.solve(SMALL, "pcfr+", goal, dtype="float32")
     assert type(first.game_form).__name__ == "PhantomGame" and first.nash_conv() < 1e-3
@@ -44,7 +44,7 @@ def test_what_openspiel_forgets_is_kept(tmp_path):
         assert ours.dtype == np.float32 and (ours == theirs).all()
 
 
-def test_large_boards_are_solved_by_worlds():
+def test_default_form_of_large_boards_is_phantom():
     opened = open_game("phantom_ttt")
     assert choose_form(opened, GameOptions(), FormRequirements({})).form == PHANTOM
     for algorithm, form in (("cfr+", PHANTOM), ("os-mccfr", "tree")):
@@ -65,7 +65,7 @@ def test_large_boards_are_solved_by_worlds():
         ("cfr+", {"imperfect_recall": True}, "cannot share regrets"),
     ],
 )
-def test_what_worlds_cannot_do_is_refused(algorithm, options, why):
+def test_phantom_form_rejects_unsupported_options(algorithm, options, why):
     options = spiel_cr.GameOptions(PHANTOM, **options)
     with pytest.raises(ValueError, match=why):
         spiel_cr.solve(SMALL, algorithm, 1, options=options)

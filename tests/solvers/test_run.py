@@ -1,4 +1,4 @@
-"""Interrupts within an iteration: it is finished, or the state before it is kept."""
+"""Interrupts in an iteration: it is completed, or the state before it is saved."""
 
 import signal
 import types
@@ -13,7 +13,7 @@ from spiel_cr.solvers.run import Goal, drive
 
 
 class CountingSolver(IterativeSolver):
-    """Counts; Ctrl-C arrives in the middle of its third iteration."""
+    """A solver that counts and is interrupted in its third iteration."""
 
     def __init__(self, pace, size):
         self.config = types.SimpleNamespace(name="counting")
@@ -41,14 +41,14 @@ class CountingSolver(IterativeSolver):
 
 @pytest.fixture(autouse=True)
 def ctrl_c():
-    """It raises KeyboardInterrupt, also in background jobs of shells."""
+    """Make SIGINT raise KeyboardInterrupt, also in background jobs of shells."""
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
     yield
     signal.signal(signal.SIGINT, before)
 
 
 def interrupted(path, pace, size=3):
-    """Drive a run until it is interrupted; returns what it was, and its checkpoint."""
+    """Drive a run until its interrupt; return it, and its checkpoint's iterations."""
     run = CountingSolver(pace, size)
     keeper = Keeper(path, run.identity(), run, 3600.0) if path is not None else None
     with pytest.raises(KeyboardInterrupt):
@@ -60,35 +60,35 @@ def interrupted(path, pace, size=3):
     return run, kept.iterations
 
 
-def test_a_short_iteration_is_finished(tmp_path):
+def test_interrupt_completes_a_short_iteration(tmp_path):
     run, iterations = interrupted(tmp_path / "c.npz", pace=0.01)
     assert (run.seen, iterations) == ([0, 1, 2], 3)
 
 
-def test_a_long_one_is_abandoned_and_the_state_before_it_is_kept(tmp_path):
+def test_interrupt_abandons_a_long_iteration_and_saves_the_state_before(tmp_path):
     run, iterations = interrupted(tmp_path / "c.npz", pace=2.0)
     assert (run.seen, iterations) == ([0, 1], 2)
 
 
-def test_a_state_that_is_too_large_is_not_copied(tmp_path):
-    """Of half a gigabyte before an iteration of two seconds."""
+def test_states_are_copied_only_if_small_and_iterations_are_long(tmp_path):
+    """Half a gigabyte is too large, even if an iteration takes two seconds."""
     run = CountingSolver(pace=0.5, size=3)
     run._last_seconds = 2.0
     assert run._copied() is not None
     run.sums = np.broadcast_to(0.0, 1 << 26)
     assert run._copied() is None
-    # Nor if the iteration is short.
+    # A short iteration is completed, so the state before it is not needed.
     run.sums, run._last_seconds = np.zeros(3), 0.4
     assert run._copied() is None
 
 
-def test_without_a_checkpoint_nothing_is_finished():
+def test_interrupt_without_a_checkpoint_stops_at_once():
     run, _ = interrupted(None, pace=0.01)
     assert run.seen == [0, 1]
 
 
 def test_other_threads_save_the_state_between_iterations(tmp_path):
-    """And the one before a long iteration, but not one that was saved."""
+    """They also save the state before a long iteration, unless it is saved already."""
     path, saved = tmp_path / "c.npz", []
 
     class Spy(CountingSolver):

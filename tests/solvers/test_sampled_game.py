@@ -1,4 +1,4 @@
-"""Games that are sampled without compiling: arguments, checkpoints, limits, files."""
+"""Sampling in the simulator form: arguments, checkpoints, limits and files."""
 
 import os
 import pathlib
@@ -49,7 +49,7 @@ def assert_same(result, expected):
 
 
 def openspiel_and_ours(policy, tree):
-    """NashConv of a policy by OpenSpiel's tool, and by our own best response."""
+    """Compute NashConv with OpenSpiel's evaluator and with our best responses."""
     behaviour = query(tree, policy)
     ours = nash_conv(tree.sequence_form, reach_of(tree.sequence_form, behaviour))
     return exploitability.nash_conv(tree.game, policy), ours
@@ -58,8 +58,8 @@ def openspiel_and_ours(policy, tree):
 @pytest.mark.parametrize(
     "name", ["kuhn", pytest.param("leduc", marks=pytest.mark.slow)]
 )
-def test_openspiel_judges_the_policy_and_the_file(tmp_path, name):
-    """Exactly as ours, also where infosets were never met."""
+def test_nash_conv_of_policy_and_file_equals_openspiel(tmp_path, name):
+    """The values agree although some infosets were never visited."""
     tree = games.compiled(name, observations=False)
     result = sample(str(tree.game), iterations=3)
     result.save(tmp_path / "policy")
@@ -74,23 +74,23 @@ def test_openspiel_judges_the_policy_and_the_file(tmp_path, name):
     assert result.trajectories == 2 * 3 * 32 and result.table.infosets > 10
 
 
-def test_rules_on_arrays_are_used_and_can_be_turned_off():
+def test_batched_rules_are_used_and_can_be_disabled():
     name = "phantom_ttt"
     by = {use: sample(name, iterations=4, batched_rules=use) for use in (True, False)}
     assert [by[use].table.keys for use in (True, False)] == ["rules", "strings"]
     state = by[True].game.new_initial_state()
     for result in by.values():
         assert result.table.infosets > 100
-        # The root's row is one that both have met.
+        # Both runs visited the root.
         policy = result.average_policy()
         assert sum(policy.action_probabilities(state).values()) == 1
         assert policy.unvisited == 0 < policy.queried
 
 
-def test_games_that_forget_need_sampled_averages(monkeypatch):
-    """Players of dark hex see how many moves there were, and forget it."""
+def test_imperfect_recall_requires_sampled_averaging(monkeypatch):
+    """In dark hex, players see the number of moves, but later infosets omit it."""
     with monkeypatch.context() as patch:
-        # Refused before the work.
+        # The error is raised before the run starts.
         patch.setattr(SampledTableSolver, "run", None)
         with pytest.raises(ImperfectRecallError, match="use .* averaging=sampled"):
             sample("dark_hex(board_size=3)", "os-mccfr(batch=256)")
@@ -98,7 +98,7 @@ def test_games_that_forget_need_sampled_averages(monkeypatch):
     assert result.table.infosets > 1000 and result.table.keys == "rules"
 
 
-def test_policies_answer_for_the_player_who_acts():
+def test_policy_rejects_queries_for_a_player_that_does_not_act():
     policy = sample().average_policy()
     state = policy.game.new_initial_state()
     with pytest.raises(ValueError, match="player -1 acts; query the acting player"):
@@ -112,7 +112,7 @@ def test_policies_answer_for_the_player_who_acts():
 
 @pytest.fixture(scope="module")
 def content(tmp_path_factory):
-    """A checkpoint of 5 iterations on Kuhn poker, as bytes."""
+    """Return a checkpoint of 5 iterations on Kuhn poker, as bytes."""
     path = tmp_path_factory.mktemp("checkpoint") / "checkpoint"
     sample(iterations=5, checkpoint_path=path)
     return path.read_bytes()
@@ -120,7 +120,7 @@ def content(tmp_path_factory):
 
 @pytest.fixture
 def path(tmp_path, content):
-    """The same as a file."""
+    """Write `content` to a file and return its path."""
     (tmp_path / "checkpoint").write_bytes(content)
     return tmp_path / "checkpoint"
 
@@ -135,13 +135,13 @@ def path(tmp_path, content):
         ({"iterations": 4}, "5 iterations already"),
     ],
 )
-def test_other_runs_are_refused(path, content, options, named):
+def test_checkpoint_rejects_a_run_with_other_settings(path, content, options, named):
     with pytest.raises(ValueError, match=f"checkpoint.*{named}"):
         sample(**options, checkpoint_path=path)
     assert path.read_bytes() == content
 
 
-def test_a_run_goes_on_with_the_limit_that_it_began_with(path):
+def test_resumed_run_keeps_the_memory_limit_of_the_checkpoint(path):
     result = sample(memory_limit=None, checkpoint_path=path)
     assert_same(result, sample())
     batch = batch_bytes(find(SMALL).config, 2, result.game.max_game_length())
@@ -150,7 +150,7 @@ def test_a_run_goes_on_with_the_limit_that_it_began_with(path):
 
 
 @pytest.mark.parametrize("room", [10**15, 0, -1])
-def test_a_checkpoint_cannot_ask_for_any_memory(path, room):
+def test_rejects_a_checkpoint_with_an_invalid_table_limit(path, room):
     arrays, metadata = storage.load(path)
     sizes = {"memory_limit": 2 * 10**15, "table_limit": room}
     storage.save(path, arrays, {**metadata, **sizes})
@@ -158,7 +158,7 @@ def test_a_checkpoint_cannot_ask_for_any_memory(path, room):
         sample(memory_limit=None, checkpoint_path=path)
 
 
-def test_files_of_other_kinds_are_refused(tmp_path, path):
+def test_rejects_files_of_another_kind(tmp_path, path):
     policy = tmp_path / "policy"
     with pytest.raises(ValueError, match="holds a checkpoint"):
         spiel_cr.load_policy(path)
@@ -170,7 +170,7 @@ def test_files_of_other_kinds_are_refused(tmp_path, path):
 
 
 @pytest.mark.parametrize("name", ["random", "counts", "key", "regret"])
-def test_checkpoints_without_an_array_are_damaged(path, name):
+def test_rejects_checkpoints_without_an_array(path, name):
     arrays, metadata = storage.load(path)
     del arrays[name]
     storage.save(path, arrays, metadata)
@@ -191,7 +191,7 @@ def test_checkpoints_without_an_array_are_damaged(path, name):
         ("visits", None),
     ],
 )
-def test_policies_that_are_none_are_damaged(tmp_path, name, spoil):
+def test_rejects_corrupt_policy_files(tmp_path, name, spoil):
     path = tmp_path / "policy"
     sample(iterations=1).save(path)
     policy_files.check_policy_file(path)
@@ -224,29 +224,29 @@ def test_policies_that_are_none_are_damaged(tmp_path, name, spoil):
         ({"game": "phantom_ttt", "workers": 2}, "workers=2.*omit workers"),
     ],
 )
-def test_refused_before_the_work(monkeypatch, options, named):
+def test_rejects_invalid_options_before_the_run(monkeypatch, options, named):
     monkeypatch.setattr(SampledTableSolver, "run", None)
     with pytest.raises(ValueError, match=named):
         sample(**options)
 
 
-def test_a_table_that_holds_no_trajectory_is_refused():
+def test_rejects_a_memory_limit_without_room_for_a_trajectory():
     with pytest.raises(GameTooLargeError, match="memory"):
         sample("phantom_ttt", "os-mccfr(batch=1048576)", memory_limit="500MB")
 
 
 def waiting(path, length):
-    """Player 0 decides `length` times; its first decision is what counts."""
+    """Rules: player 0 decides `length` times, and only its first decision matters."""
     if len(path) == length:
         return Node(TERMINAL, utility=float(path[0]))
     return Node(0, (0, 1), (f"{len(path)} {hash(path)}", ""))
 
 
-# Matches of oshi_zumo may have 2000 moves.
+# A game whose matches may have 2000 moves.
 LONG = "oshi_zumo"
 
 
-def test_a_batch_that_nobody_gave_is_one_that_fits(tmp_path, capsys, absl_log):
+def test_default_batch_fits_the_memory_limit(tmp_path, capsys, absl_log):
     with messages.listening():
         result = sample(LONG, "os-mccfr", 2, memory_limit="2GB")
     batch = result.table.batch
@@ -256,7 +256,7 @@ def test_a_batch_that_nobody_gave_is_one_that_fits(tmp_path, capsys, absl_log):
     assert_same(sample(LONG, given, 2, memory_limit="2GB"), result)
     assert sample(LONG, "os-mccfr", 1, memory_limit="3GB").table.batch > batch
     assert sample(LONG, "es-mccfr", 1, memory_limit="600MB").table.batch < 64
-    assert "leaves most of them unused" not in absl_log.text  # nobody chose it
+    assert "leaves most of them unused" not in absl_log.text  # no batch was given
     assert sample("kuhn_poker", "os-mccfr", 1).table.batch == 4096
     path = tmp_path / "state.npz"
     options = {"memory_limit": "2GB", "checkpoint_path": path}
@@ -265,7 +265,7 @@ def test_a_batch_that_nobody_gave_is_one_that_fits(tmp_path, capsys, absl_log):
 
 
 @pytest.mark.parametrize("kind", ["os-mccfr", "es-mccfr"])
-def test_a_given_batch_that_does_not_fit_is_refused_with_the_largest(kind):
+def test_error_for_a_too_large_batch_names_the_largest_that_fits(kind):
     with pytest.raises(GameTooLargeError, match="choose batch=[0-9]+ or less") as said:
         sample(LONG, f"{kind}(batch=4096)", 1, memory_limit="1GB")
     largest = int(str(said.value).rpartition("batch=")[2].partition(" ")[0])
@@ -279,11 +279,11 @@ def test_a_given_batch_that_does_not_fit_is_refused_with_the_largest(kind):
 @pytest.mark.parametrize(
     ("algorithm", "averaging"), [("os-mccfr", "exact"), ("vr-mccfr", "sampled")]
 )
-def test_matches_of_a_thousand_moves_leave_numbers_only(
+def test_matches_of_a_thousand_moves_give_finite_probabilities(
     algorithm, averaging, monkeypatch
 ):
-    """Importance weights of so many moves are beyond all floating-point numbers."""
-    # It plays two thousand matches.
+    """Importance weights of so many moves overflow floating-point numbers."""
+    # The check for perfect recall would play two thousand matches.
     monkeypatch.setattr(recall_checks, "check_source", lambda source, exact: None)
     length = 1100
     game = MadeGame(lambda path: waiting(path, length), "waiting", length=length)
@@ -296,7 +296,7 @@ def test_matches_of_a_thousand_moves_leave_numbers_only(
 
 
 @pytest.mark.slow
-def test_results_are_the_same_for_any_number_of_workers():
+def test_results_do_not_depend_on_the_number_of_workers():
     expected = sample("leduc_poker", iterations=10)
     for workers in (2, 3):
         found = sample("leduc_poker", iterations=10, workers=workers)
@@ -316,8 +316,8 @@ print(int(result.table.full), result.table.bytes, memory.peak_bytes())
 
 
 @pytest.mark.slow
-def test_the_peak_stays_under_the_limit(tmp_path):
-    """Of a run whose table is full, and which has written its policy."""
+def test_peak_memory_stays_below_the_limit(tmp_path):
+    """The table of the run is full, and the run has saved its policy."""
     game = "goofspiel(num_cards=13,imp_info=True,points_order=descending)"
     words = [sys.executable, "-c", _PEAK, game, tmp_path / "policy.npz"]
     done = subprocess.run(words, cwd=ROOT, capture_output=True, text=True, check=True)
@@ -338,8 +338,10 @@ def fail():
     ("happens", "raised"),
     [(send_interrupt, KeyboardInterrupt), (fail, RuntimeError)],
 )
-def test_half_an_iteration_is_never_written(tmp_path, monkeypatch, happens, raised):
-    """Within the sixth iteration, both leave the state after the fifth in the file."""
+def test_checkpoint_never_contains_half_an_iteration(
+    tmp_path, monkeypatch, happens, raised
+):
+    """An interrupt or error in iteration 6 leaves the state after iteration 5."""
     path, climb, climbs = tmp_path / "c.npz", sampling.Trajectories.climb, []
     sample(iterations=5, checkpoint_path=path)
 
@@ -350,7 +352,7 @@ def test_half_an_iteration_is_never_written(tmp_path, monkeypatch, happens, rais
         return climb(batch)
 
     monkeypatch.setattr(sampling.Trajectories, "climb", disturbed)
-    # Who runs the tests may have it ignored.
+    # The process of the tests may ignore SIGINT.
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
     try:
         with pytest.raises(raised):
@@ -361,15 +363,17 @@ def test_half_an_iteration_is_never_written(tmp_path, monkeypatch, happens, rais
     assert_same(sample(checkpoint_path=path), sample())
 
 
-def test_small_batches_that_were_given_are_warned_of(absl_log):
+def test_warns_of_a_batch_of_one(absl_log):
     sample(algorithm="os-mccfr(batch=64)", iterations=1)
     assert not absl_log.records
     sample(algorithm="os-mccfr(batch=1)", iterations=1)
     assert "batch=1 wastes most of that time" in absl_log.text
 
 
-def test_what_workers_hold_does_not_change_what_is_followed(monkeypatch, absl_log):
-    """External sampling follows as much as the limit says, not as is free."""
+def test_external_sampling_depends_on_the_limit_not_on_free_memory(
+    monkeypatch, absl_log
+):
+    """The memory limit alone determines how many actions are followed."""
     game, algorithm = games.goofspiel(5, "descending"), "es-mccfr(batch=64)"
     results = []
     for room in (60_000_000, 90_000_000):

@@ -1,4 +1,4 @@
-"""Small decks of Rhode Island Hold'em: compiled, and by signals without suits."""
+"""Small decks of Rhode Island Hold'em, as game trees and as public trees."""
 
 import pytest
 
@@ -19,10 +19,10 @@ def uniform_value(form):
 
 
 @pytest.mark.parametrize("deck", DECKS)
-def test_both_forms_are_one_game(deck):
-    """Uniform values, NashConv on the way of CFR+, and values by linear programs."""
+def test_game_tree_and_public_tree_agree(deck):
+    """Values of uniform play, NashConv during CFR+ and values of the game are equal."""
     game = spiel_cr.load_game(f"python_rhode_island_holdem({deck})")
-    compiled, signals = (
+    compiled, public_tree = (
         solve(
             game,
             "cfr+",
@@ -31,13 +31,15 @@ def test_both_forms_are_one_game(deck):
         )
         for form in ("tree", "public-tree")
     )
-    assert len(signals.form.decisions[0]) < len(compiled.form.decisions[0])
-    assert uniform_value(signals.form) == pytest.approx(
+    assert len(public_tree.form.decisions[0]) < len(compiled.form.decisions[0])
+    assert uniform_value(public_tree.form) == pytest.approx(
         uniform_value(compiled.form), abs=1e-12
     )
-    ways = [[point.nash_conv for point in found.curve] for found in (compiled, signals)]
-    assert len(ways[0]) == 4
-    assert ways[1] == pytest.approx(ways[0], abs=1e-9)
+    curves = [
+        [point.nash_conv for point in found.curve] for found in (compiled, public_tree)
+    ]
+    assert len(curves[0]) == 4
+    assert curves[1] == pytest.approx(curves[0], abs=1e-9)
     values = [
         sum(solve(game, "lp", options=spiel_cr.GameOptions(form)).value_bounds()) / 2
         for form in ("tree", "public-tree")

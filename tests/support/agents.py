@@ -48,12 +48,12 @@ BAD = {
     "too long": '{"action": 0, "thought": "' + "x" * 1_000_001 + '"}',
     "binary": "\x00\x01\x02",
 }
-# Kinds of behaviour that are not a line of text.
+# Kinds of behaviour other than a line of text.
 OTHER = ("exit", "signal", "silent", "slow", "bytes", "closed output", "two answers")
 
 
 def words(mode: str) -> str:
-    """The command of an agent that gives bad answers, as a player's string."""
+    """Return the bot string of an agent that gives bad answers."""
     return f"\"{sys.executable} {__file__} '{mode}'\""
 
 

@@ -1,4 +1,4 @@
-"""What tests of several benchmarks share: a page for tables, facts of a run."""
+"""Helpers of benchmark tests: a page with tables, and the conditions of a run."""
 
 import json
 import pathlib
@@ -9,7 +9,7 @@ import pytest
 from benchmarks import frame
 from benchmarks.frame import Benchmark
 
-# The conditions of a run, as its rows have them.
+# The conditions of a run, as in its rows.
 FACTS: dict[str, Any] = {
     "date": "2020-01-02T03:04:05+00:00",
     "versions": {"python": "3.11"},
@@ -21,7 +21,7 @@ FACTS: dict[str, Any] = {
 
 
 def stay_in_this_process(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Rows are measured without processes of their own."""
+    """Measure rows in this process instead of in separate processes."""
     monkeypatch.setattr(
         frame, "in_a_process", lambda measure, **values: measure(**values)
     )
@@ -30,9 +30,9 @@ def stay_in_this_process(monkeypatch: pytest.MonkeyPatch) -> None:
 def run_on_page(
     benchmark: Benchmark, folder: pathlib.Path, command: list[str]
 ) -> tuple[list[dict[str, Any]], str]:
-    """Runs a benchmark that renews the tables of a page; its rows, and the page.
+    """Run a benchmark that updates the tables of a page; return its rows and the page.
 
-    The rows go to `out` in the folder. What stands around the tables must stay.
+    The rows go to `out` in the folder. The text around the tables must not change.
     """
     out, page = folder / "out", folder / "page.md"
     begin, end = (

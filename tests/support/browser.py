@@ -1,8 +1,8 @@
-"""A headless browser for tests of pages, where the machine has one.
+"""A headless browser for tests of pages, if the machine has one.
 
-`open_page` opens a file and looks once. A `LiveBrowser` opens addresses and goes on: it
-is told what to do through a pair of pipes, by the Chrome DevTools protocol, and its
-clicks are those of a mouse, at the place where an element is drawn.
+`open_page` opens a file once. A `LiveBrowser` opens addresses and stays open. It
+receives commands of the Chrome DevTools protocol through a pair of pipes, and it clicks
+with a mouse at the position of an element.
 """
 
 import base64
@@ -25,9 +25,9 @@ BROWSER = next(
 )
 needs_browser = pytest.mark.skipif(BROWSER is None, reason="no Chromium")
 
-# Seconds that a `LiveBrowser` waits for something to come true.
+# Seconds that a `LiveBrowser` waits for a condition.
 _PATIENCE = 180.0
-# Windows cannot be as narrow as a phone; a frame can, and its page takes it for one.
+# Windows cannot be as narrow as a phone, but frames can.
 _LEAST_WINDOW = 600
 _PROBE = """<script>addEventListener("load", () => {
 parent.postMessage(JSON.stringify([document.documentElement.scrollWidth, innerWidth,
@@ -41,7 +41,7 @@ document.getElementById("answer").textContent = e.data;});</script>
 
 
 def open_page(path, folder, *, width, height=1200, script=""):
-    """Opens a page as a file, at any width.
+    """Open a page from a file, at any width.
 
     Args:
       path: of the page.
@@ -81,7 +81,7 @@ def open_page(path, folder, *, width, height=1200, script=""):
 
 
 def colours(picture, width):
-    """How many colours the page's picture has, and the share of the commonest."""
+    """Return the number of colours of a picture, and the share of the main one."""
     image = pytest.importorskip("PIL.Image").open(picture).convert("RGB")
     image = image.crop((0, 0, width, image.height))
     counts = image.getcolors(maxcolors=1 << 24)
@@ -89,15 +89,15 @@ def colours(picture, width):
 
 
 class LiveBrowser:
-    """A page in a browser; a context that closes it.
+    """A page in a browser, as a context manager that closes it.
 
     Attributes:
-      console: errors and warnings that the page gave.
-      requests: the addresses that it asked for.
+      console: Errors and warnings of the page.
+      requests: Addresses that the page requested.
     """
 
     def __init__(self, folder: pathlib.Path, *, width: int, height: int = 900) -> None:
-        """Starts the browser with one empty page.
+        """Start the browser with one empty page.
 
         Args:
           folder: for the browser's own files.
@@ -152,17 +152,17 @@ class LiveBrowser:
         self._from.close()
 
     def dark(self) -> None:
-        """The system prefers dark pages."""
+        """Set the system preference to dark pages."""
         preference = [{"name": "prefers-color-scheme", "value": "dark"}]
         self._call("Emulation.setEmulatedMedia", features=preference)
 
     def open(self, address: str) -> None:
-        """Opens an address, and waits until it is loaded."""
+        """Open an address and wait until it is loaded."""
         self._call("Page.navigate", url=address)
         self.wait_for("document.readyState === 'complete'")
 
     def value(self, expression: str) -> Any:
-        """What a JavaScript expression is worth, as Python has it."""
+        """Return the value of a JavaScript expression as a Python object."""
         found = self._call(
             "Runtime.evaluate", expression=expression, returnByValue=True
         )
@@ -170,7 +170,7 @@ class LiveBrowser:
         return found["result"].get("value")
 
     def wait_for(self, expression: str, most: float = _PATIENCE) -> Any:
-        """Waits until an expression is true, and returns its value."""
+        """Wait until an expression is true, and return its value."""
         end = time.monotonic() + most
         while not (found := self.value(expression)):
             assert time.monotonic() < end, f"never came true: {expression}"
@@ -178,7 +178,7 @@ class LiveBrowser:
         return found
 
     def click(self, selector: str) -> None:
-        """Clicks into the middle of the first such element, which must be on top."""
+        """Click the middle of the first matching element, which must not be covered."""
         place = self.value(
             f"(() => {{ const e = document.querySelector({json.dumps(selector)});"
             "if (!e) return null; e.scrollIntoView({block: 'center'});"
@@ -193,7 +193,7 @@ class LiveBrowser:
             self._call("Input.dispatchMouseEvent", type=kind, **mouse)
 
     def press(self, key: str, text: str = "") -> None:
-        """Presses a key."""
+        """Press a key."""
         codes = {"Enter": 13, "Tab": 9, " ": 32}
         given: dict[str, Any] = {"key": key, "windowsVirtualKeyCode": codes.get(key, 0)}
         text = text or {"Enter": "\r", " ": " "}.get(key, key if len(key) == 1 else "")
@@ -203,7 +203,7 @@ class LiveBrowser:
         self._call("Input.dispatchKeyEvent", type="keyUp", key=key)
 
     def picture(self, path: pathlib.Path) -> None:
-        """A screenshot of the whole page, as PNG."""
+        """Return a screenshot of the whole page as PNG."""
         size = self._call("Page.getLayoutMetrics")["cssContentSize"]
         made = self._call(
             "Page.captureScreenshot",

@@ -8,25 +8,25 @@ from spiel_cr.eval.cli import main
 
 
 def run(*words):
-    """Runs a command; it prints as it does."""
+    """Run a command, which prints as usual."""
     main._run(main._parse(["spiel-cr", *map(str, words)]))
 
 
 def report(capsys, *words):
-    """What a command gives to programs, the last line of its stdout, parsed."""
+    """Run a command and return the parsed last line of its stdout."""
     found, _, _ = told(capsys, *words)
     return found
 
 
 def told(capsys, *words):
-    """The same, and all that it said on stdout and on stderr."""
+    """Run a command and return its report, its stdout and its stderr."""
     run(*words, "--json")
     out, err = capsys.readouterr()
     return json.loads(out.splitlines()[-1]), out, err
 
 
 def refused(capsys, *words, code=2):
-    """The last line on stderr of a command that ends with a code."""
+    """Run a command that must fail, and return the last line of its stderr."""
     with pytest.raises(SystemExit) as stopped:
         run(*words)
     out, err = capsys.readouterr()

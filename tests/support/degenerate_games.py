@@ -1,4 +1,4 @@
-"""Games at the edge: nobody decides, only one player does, or nothing is at stake.
+"""Degenerate games: without decisions, with one deciding player, or without stakes.
 
 All are registered with OpenSpiel, so commands find them with
 `--import tests/support/degenerate_games.py`. They have information states as strings
@@ -12,12 +12,12 @@ from tests.support.made_games import CHANCE, TERMINAL, Node, Path, Rules
 
 
 def terminal(path: Path) -> Node:
-    """Over before it begins; player 0 wins 0.5."""
+    """Return a terminal root; player 0 wins 0.5."""
     return Node(TERMINAL, utility=0.5)
 
 
 def chance(path: Path) -> Node:
-    """Chance alone plays, twice: player 0 wins 1 with 1/4 * 1/2, and loses 1 else."""
+    """Chance moves twice; player 0 wins 1 with probability 1/8, otherwise loses 1."""
     if len(path) == 2:
         return Node(TERMINAL, utility=1.0 if path == (0, 1) else -1.0)
     return Node(
@@ -40,7 +40,7 @@ def _alone(player: int) -> Rules:
 
 
 def forced(path: Path) -> Node:
-    """Both act, and have one action each; chance decides: 3 or -1."""
+    """Both players have one action each, and chance decides between 3 and -1."""
     if not path:
         return Node(CHANCE, (0, 1), ("", ""), chance=(0.5, 0.5))
     if len(path) == 3:
@@ -50,18 +50,18 @@ def forced(path: Path) -> Node:
 
 
 def equal(path: Path) -> Node:
-    """Both decide, player 1 without seeing what player 0 did; all ends pay 0.25."""
+    """Both players decide independently, and all utilities are 0.25."""
     if len(path) == 2:
         return Node(TERMINAL, utility=0.25)
     return Node(len(path), (0, 1), (f"at {len(path[:1])}", "in the dark"))
 
 
 def nothing(path: Path) -> Node:
-    """As `equal`, but all ends pay nothing."""
+    """Rules of `equal`, with all utilities 0."""
     return equal(path)._replace(utility=0.0)
 
 
-# By short name: rules, player 0's value of the game.
+# By short name: the rules, and the value of the game for player 0.
 GAMES: dict[str, tuple[Rules, float]] = {
     "degenerate_terminal": (terminal, 0.5),
     "degenerate_chance": (chance, -0.75),
@@ -71,12 +71,12 @@ GAMES: dict[str, tuple[Rules, float]] = {
     "degenerate_equal": (equal, 0.25),
     "degenerate_nothing": (nothing, 0.0),
 }
-# The longest history, and the largest action of any.
+# The maximum length of a history, and the largest action.
 _LENGTH, _ACTIONS = 3, 3
 
 
 class State(pyspiel.State):
-    """A path and the rules."""
+    """A state with its path of actions and the rules."""
 
     def __init__(self, game: pyspiel.Game, rules: Rules) -> None:
         super().__init__(game)
@@ -84,7 +84,7 @@ class State(pyspiel.State):
 
     @property
     def node(self) -> Node:
-        """What is at this history."""
+        """Return the node of this history."""
         return self._rules(self._path)
 
     def current_player(self) -> int:
@@ -113,14 +113,14 @@ class State(pyspiel.State):
 
 
 class Observer:
-    """The node's words, and the digits in them and the number of moves as a tensor."""
+    """An observer of the information string, with its digits and length as a tensor."""
 
     def __init__(self) -> None:
         self.tensor = np.zeros(_ACTIONS + _LENGTH + 1, np.float32)
         self.dict = {"observation": self.tensor}
 
     def set_from(self, state: State, player: int) -> None:
-        """Writes the tensor of a player at a state."""
+        """Write the tensor of a player at a state."""
         self.tensor.fill(0)
         for letter in self.string_from(state, player).split():
             if letter.isdigit():
@@ -128,7 +128,7 @@ class Observer:
         self.tensor[_ACTIONS + len(state._path)] = 1
 
     def string_from(self, state: State, player: int) -> str:
-        """What a player knows at a state."""
+        """Return a player's information string at a state."""
         return state.node.infos[player]
 
 

@@ -1,10 +1,10 @@
-"""Signal games from compiled games: public nodes, deals, private states, matrices.
+"""Public-tree games from game trees: public nodes, deals, private states, matrices.
 
-Histories with the same players' actions are one public node, chance moves are deals. A
-player's private state is what its infosets tell it of the deal: at every node of a
-round they tell the same. Payoff matrices of leaves that are proportional share a
-matrix. It is plain Python, for small games; what is no public-tree game fails an
-assertion.
+Histories with the same actions of the players are one public node, and chance outcomes
+are deals. A player's private state is the information of its infosets about the deal,
+which must be the same at all nodes of a round. Leaves with proportional payoffs share a
+payoff matrix. The code is plain Python for small games; an assertion fails if a game
+has no public-tree form.
 """
 
 import dataclasses
@@ -20,14 +20,14 @@ from spiel_cr.games.public_tree.public_nodes import Betting, LeafTerms
 from spiel_cr.games.sequence_form.decisions import Payoffs
 from spiel_cr.games.tree.tree import GameTree
 
-# What chance has dealt so far, and what players have done.
+# The chance outcomes and the players' actions so far.
 Actions = tuple[int, ...]
-# Matrices whose entries agree that well, largest entry 1, share a matrix.
+# Matrices share a matrix if their entries (largest entry 1) agree to this tolerance.
 _SAME = 1e-9
 
 
 class Detected(NamedTuple):
-    """A public-tree game, and where the compiled game's infosets are in it.
+    """A public-tree game, with the mapping of the game tree's infosets to it.
 
     Attributes:
       game: the public-tree game.
@@ -44,7 +44,7 @@ class Detected(NamedTuple):
 
 @dataclasses.dataclass(frozen=True)
 class DealReader:
-    """A `PrivateStateReader` for listed deals: by player, their private states."""
+    """A `PrivateStateReader` for listed deals and their private states by player."""
 
     private_states: tuple[dict[Actions, int], dict[Actions, int]]
 
@@ -59,7 +59,7 @@ class DealReader:
 
 
 class _Sorted:
-    """A game's histories by public nodes and deals.
+    """The histories of a game by public node and deal.
 
     Attributes:
       nodes: the public nodes, by the players' actions; by length, then in order.
@@ -91,17 +91,17 @@ class _Sorted:
         assert len(self.at) == whole, "what chance deals depends on players"
 
     def histories(self, node: Actions) -> list[int]:
-        """The node's histories, one for each deal of its round."""
+        """Return the histories of a node, one for each deal of its round."""
         return [self.at[node, deal] for deal in self.deals[self.round[node]]]
 
 
 def detect(tree: GameTree) -> PublicTreeGame:
-    """The public-tree form of a compiled game."""
+    """Return the public-tree form of a game tree."""
     return locate(tree).game
 
 
 def locate(tree: GameTree) -> Detected:
-    """The public-tree form of a compiled game, and what is what."""
+    """Return the public-tree form of a game tree, with the mapping between them."""
     table, h = _Sorted(tree), tree.histories
     number = {node: k for k, node in enumerate(table.nodes)}
     betting = Betting(
@@ -143,7 +143,7 @@ def locate(tree: GameTree) -> Detected:
 def _private_states(
     tree: GameTree, table: _Sorted, player: int
 ) -> tuple[dict[Actions, int], tuple[np.ndarray, ...]]:
-    """The private state of each deal, by what it tells for sure; and `parents`."""
+    """Return the private state of each deal by its known outcomes, and `parents`."""
     h = tree.histories
     found: dict[Actions, int] = {}
     parents = []
@@ -172,7 +172,7 @@ def _private_states(
 
 
 def _sure(deals: list[Actions]) -> Actions:
-    """The outcomes that all of these deals have; -1 where they differ."""
+    """Return the outcomes that all of these deals share, and -1 elsewhere."""
     columns = zip(*deals, strict=True)
     return tuple(one[0] if len(set(one)) == 1 else -1 for one in columns)
 
@@ -180,7 +180,7 @@ def _sure(deals: list[Actions]) -> Actions:
 def _factors(
     tree: GameTree, table: _Sorted, private_states: tuple[Any, ...]
 ) -> tuple[tuple[SparseMatrix, ...], LeafTerms]:
-    """The payoff matrices of leaves as matrices times stakes."""
+    """Factor the payoff matrices of leaves into matrices and stakes."""
     h = tree.histories
     chance = np.broadcast_to(h.chance, len(h))
     payoff_matrices: list[SparseMatrix] = []
@@ -210,7 +210,7 @@ def _factors(
             len(payoff_matrices),
         )
         if payoff_matrix == len(payoff_matrices):
-            # Entries are in units of what is paid at most.
+            # Entries are in units of the largest payoff.
             unit = float(np.abs(h.utility[histories]).max())
             shapes.append((normal, unit / size))
             first, second = (own.astype(np.int32) for own in np.nonzero(matrix))

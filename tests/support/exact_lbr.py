@@ -1,4 +1,4 @@
-"""Local best response on states by going through everything, for small games."""
+"""Local best response on states by full enumeration, for small games."""
 
 import numpy as np
 
@@ -8,7 +8,7 @@ from spiel_cr.policies.rollouts import moves
 
 
 class ExactLBRBot(LBRBot):
-    """Expected values instead of means of rollouts."""
+    """A local best response that uses expected values instead of rollouts."""
 
     def action_values(self, state):
         self._observe(state)

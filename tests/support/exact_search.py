@@ -24,7 +24,7 @@ from spiel_cr.resolving.update_equivalence import largest_utility, mirror_step
 def expected_returns(
     laid: GameTree | PhantomGame, blueprint: Behaviours, player: int
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """What actions are worth and how likely their infosets are, exactly.
+    """Compute exact values of actions and the reach of their infosets.
 
     Args:
       laid: the whole game.
@@ -32,18 +32,18 @@ def expected_returns(
       player: whose.
 
     Returns:
-      float64 [S - 1] each, by action: the player's expected utility, over all histories
-      of the infoset together, if it does that and both play the blueprint from there
-      on; and of its infoset P, the probability of all that the player was told if the
-      opponent plays its blueprint, and U, the same if it plays uniformly. What the
-      player expects where it is told so, q, is the first divided by the second.
+      float64 [S - 1] each, by action: the player's expected utility, summed over all
+      histories of the infoset, if it takes the action and both players then play the
+      blueprint; the probability P of the infoset's observations if the opponent plays
+      its blueprint; and U, the same if the opponent plays uniformly. The conditional
+      expectation q is the first array divided by the second.
     """
     form = laid.sequence_form
     opponents = form.decisions[1 - player]
     reach = reach_of(form, blueprint)[1 - player]
     even = reach_from_behaviour(opponents, uniform_behaviour(opponents))
     values, _ = action_values(form, player, reach, blueprint[player])
-    # What all histories of an infoset have together: its value if every end pays 1.
+    # The reach of an infoset is its value if all terminal utilities are 1.
     counting, own = _paying_one(laid, player), blueprint[player]
     owner = form.decisions[player].owner[1:]
     mass, uniform = (
@@ -56,16 +56,16 @@ def expected_returns(
 def trusted_values(
     laid: GameTree | PhantomGame, blueprint: Behaviours, player: int
 ) -> np.ndarray:
-    """What a step multiplies by eta, exactly; see `resolving.update_equivalence`.
+    """Compute the exact values that a step multiplies by eta.
 
     Args: as of `expected_returns`.
 
     Returns:
-      float64 [S - 1], q of every action, in [-1, 1], times the trust at its infoset; 0
-      where chance and the other player never lead to.
+      float64 [S - 1], q of every action, in [-1, 1], times the damping at its infoset;
+      0 at infosets that chance and the opponent never reach.
     """
     values, mass, uniform = expected_returns(laid, blueprint, player)
-    # q is the value divided by `mass`, and the trust is `mass` divided by `uniform`.
+    # q is the value divided by `mass`; the damping is `mass` divided by `uniform`.
     most = np.maximum(mass, uniform)
     far = values / largest_utility(laid.game)
     return np.divide(far, most, out=np.zeros(len(most)), where=most > 0)
@@ -77,15 +77,15 @@ def search_everywhere(
     *,
     eta: float = 1.0,
 ) -> Behaviours:
-    """What a player with exact q plays that searches at all of its decisions.
+    """Return the strategy of a search with exact values at all decisions.
 
     Args:
-      laid: the whole game, compiled or in the form of worlds.
+      laid: The whole game, as a game tree or in phantom form.
       blueprint: for each player float64 [S], action probabilities.
-      eta: the step's length.
+      eta: Step size.
 
     Returns:
-      For each player float64 [S], to be judged as any strategy.
+      For each player float64 [S], the searched strategy.
     """
     first, second = (
         np.append(
@@ -103,7 +103,7 @@ def search_everywhere(
 
 
 def _paying_one(laid: GameTree | PhantomGame, player: int) -> layout.SequenceForm:
-    """The same game where `player` gets 1 at every end."""
+    """Return the game in which `player` has utility 1 at every terminal node."""
     form = laid.sequence_form
     if isinstance(laid, GameTree):
         histories = laid.histories

@@ -78,7 +78,7 @@ _ERRORS = {
     "SystemExit": SystemExit(3),
     "KeyboardInterrupt": KeyboardInterrupt(),
 }
-# By name, the method and what replaces it.
+# By name: the method and its replacement.
 FAULTS = {
     f"{name} gives {number}": (name, _gives(value))
     for name, values in _VALUES.items()
@@ -94,14 +94,14 @@ FAULTS |= {
     f"{name} recurs": (name, _recursion(name))
     for name in ("current_player", "_legal_actions", "information_state_string")
 }
-# Faults that no single method has.
+# Faults that do not belong to a single method.
 FAULTS |= {
     "a lock": ("", lambda state: setattr(state, "lock", threading.Lock())),
 }
 
 
 class State(pyspiel.State):
-    """Player 0 sees a card and bets or not; player 1 guesses the card."""
+    """A state: player 0 observes a card and may bet; player 1 guesses the card."""
 
     def __init__(self, game):
         super().__init__(game)
@@ -142,7 +142,7 @@ class State(pyspiel.State):
 
 
 class Game(pyspiel.Game):
-    """The game, with one fault or without."""
+    """The game, with one fault or without a fault."""
 
     def __init__(self, params=None):
         super().__init__(TYPE, INFO, params or {"fault": ""})

@@ -1,4 +1,4 @@
-"""Policies and bots of other people, valid and invalid, for tests of the border.
+"""Policies and bots of other packages, valid and invalid, for tests of the interface.
 
 Each builder gets a sequential game and returns an object as a user would pass it. The
 valid ones come with an equivalent policy of OpenSpiel's Python interface, so that
@@ -16,13 +16,13 @@ Policy, Uniform = openspiel_policy.Policy, openspiel_policy.UniformRandomPolicy
 
 
 def weights(legal):
-    """Different probabilities for the actions, the same for every state."""
+    """Return different probabilities for the actions, the same in every state."""
     total = sum(range(1, 1 + len(legal)))
     return {action: (1 + place) / total for place, action in enumerate(legal)}
 
 
 def once(make):
-    """Call a function once for each game, and keep what it returns.
+    """Call a function once for each game, and cache its result.
 
     OpenSpiel's policies of C++ solvers do not keep their solver alive.
     """
@@ -37,7 +37,7 @@ def once(make):
 
 
 class Weighted(Policy):
-    """Plays later actions more often."""
+    """A policy that plays later actions more often."""
 
     def __init__(self, game):
         super().__init__(game, [0, 1])
@@ -47,7 +47,7 @@ class Weighted(Policy):
 
 
 class LastAction(Policy):
-    """Leaves out the actions that it never plays."""
+    """A policy that omits actions with probability zero."""
 
     def __init__(self, game):
         super().__init__(game, [0, 1])
@@ -62,7 +62,7 @@ class Callable:
 
 
 class MovesOnly(pyspiel.Bot):
-    """Plays the last action and does not provide a policy."""
+    """A bot that plays the last action and does not provide a policy."""
 
     def __init__(self, player):
         pyspiel.Bot.__init__(self)
@@ -79,7 +79,7 @@ class MovesOnly(pyspiel.Bot):
 
 
 class WithPolicy(MovesOnly):
-    """Has `get_policy`."""
+    """A bot that has `get_policy`."""
 
     def provides_policy(self):
         return True
@@ -92,7 +92,7 @@ class WithPolicy(MovesOnly):
 
 
 class StepOnly(WithPolicy):
-    """Has `step_with_policy` only, as many of OpenSpiel's Python bots."""
+    """A bot that has only `step_with_policy`, like many of OpenSpiel's Python bots."""
 
     get_policy = pyspiel.Bot.get_policy
 
@@ -102,7 +102,7 @@ class StepOnly(WithPolicy):
 
 @once
 def weighted_table(game):
-    """A TabularPolicy of OpenSpiel with the weights of `Weighted`."""
+    """Return OpenSpiel's TabularPolicy with the weights of `Weighted`."""
     table = openspiel_policy.TabularPolicy(game)
     for row, mask in zip(
         table.action_probability_array, table.legal_actions_mask, strict=True
@@ -114,7 +114,7 @@ def weighted_table(game):
 
 
 def rows(game):
-    """A mapping from information state strings to probabilities by action."""
+    """Return a mapping from information state strings to action probabilities."""
     return {key: dict(given) for key, given in weighted_table(game).to_dict().items()}
 
 
@@ -147,7 +147,7 @@ def _like(make, reference=Weighted):
 
 
 def _cpp(make):
-    """A policy of C++, and the same by OpenSpiel's conversion."""
+    """Return a C++ policy, and its conversion by OpenSpiel."""
 
     def built(game):
         policy = make(game)
@@ -167,7 +167,7 @@ def _result(game):
 
 
 class Split(Policy):
-    """Weighted for player 0, uniform for player 1: the reference of pairs."""
+    """A policy that is weighted for player 0 and uniform for player 1."""
 
     def __init__(self, game):
         super().__init__(game, [0, 1])
@@ -184,7 +184,7 @@ def make_moving(player, seed):
 
 
 make_moving.moves = True
-# Policies: (object, reference policy), of small games.
+# Policies of small games: (object, reference policy).
 POLICIES = {
     "string": _like(lambda game: "uniform", Uniform),
     "UniformRandomPolicy": _same(Uniform),
@@ -235,7 +235,7 @@ POLICIES = {
     "callable object": _like(lambda game: Callable()),
     "mapping by information state": _like(rows),
 }
-# Bots: (object, reference policy); the last two are known by their moves alone.
+# Bots: (object, reference policy); the last two provide moves only.
 BOTS = {
     "bots with get_policy": _like(lambda game: lambda player, seed: WithPolicy(player)),
     "bots with step_with_policy": _like(
@@ -262,7 +262,7 @@ BOTS = {
 
 
 class _Answering(Policy):
-    """Gives the answer of a function of legal actions and state."""
+    """A policy that returns the result of a function of legal actions and state."""
 
     def __init__(self, game, answer):
         super().__init__(game, [0, 1])
@@ -273,14 +273,14 @@ class _Answering(Policy):
 
 
 def hidden(state):
-    """What the player does not see: the actions of chance and of the opponent."""
+    """Return the hidden information: actions of chance and of the opponent."""
     player = state.current_player()
     others = [move.action for move in state.full_history() if move.player != player]
     return hash(tuple(others)) % 2
 
 
 def _cheat(legal, state):
-    """Plays by what is hidden."""
+    """Return probabilities that depend on hidden information."""
     return {legal[0 if hidden(state) else -1]: 1.0}
 
 
@@ -331,7 +331,7 @@ _ANSWERS = {
 
 
 def _illegal(legal, state):
-    """An action of the game that is illegal here; 99 where all are legal."""
+    """Return an illegal action, or 99 if all actions are legal."""
     every = range(state.get_game().num_distinct_actions())
     return next((action for action in every if action not in legal), 99)
 

@@ -1,4 +1,4 @@
-"""Forests of gadget games under given strategies, and values where they are cut."""
+"""Values of forests of gadget games under given strategies."""
 
 import numpy as np
 
@@ -6,7 +6,7 @@ from spiel_cr.policies.conversions import reach_from_behaviour
 
 
 def forest_reach(forest, d, behaviours, follow):
-    """Sequence forms in the forest of behaviours of the whole game."""
+    """Return the reach in the forest of behaviours of the whole game."""
     result = [np.empty(0), np.empty(0)]
     for p in range(2):
         whole = d.tree.infosets[p].decisions

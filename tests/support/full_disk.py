@@ -1,4 +1,4 @@
-"""A disk that is full, for a while."""
+"""A simulation of a full disk."""
 
 import contextlib
 import resource
@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 @contextlib.contextmanager
 def file_size(most: int) -> Iterator[None]:
-    """No file of this process may become longer than `most` bytes."""
+    """Limit the size of files that this process writes to `most` bytes."""
     before = resource.getrlimit(resource.RLIMIT_FSIZE)
     handler = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
     resource.setrlimit(resource.RLIMIT_FSIZE, (most, before[1]))

@@ -1,11 +1,12 @@
-"""The contract of every game in `game_defs`; the tests of each game call it.
+"""The contract of every game in `game_defs`, which the tests of each game call.
 
-Two kinds of checks. Those that OpenSpiel ships take a game string: `check_simulations`,
-`check_api`, `check_playthrough`. Ours take a `Tree` of states, all of them
-(`full_tree`, for small parameters) or those met in random games (`sampled_tree`):
-`TREE_CHECKS` lists them; tests/game_defs/test_contract.py runs them on all games.
+There are two kinds of checks. Those of OpenSpiel accept a game string:
+`check_simulations`, `check_api`, `check_playthrough`. Those of this project accept a
+`Tree` of all states (`full_tree`, for small parameters) or of the states of random
+playouts (`sampled_tree`). `TREE_CHECKS` lists them, and
+tests/game_defs/test_contract.py runs them on all games.
 
-To write a committed playthrough again after an intended change of a game, run
+To update a committed playthrough after an intended change of a game, run
   python -m tests.support.game_contract GAME_STRING
 """
 
@@ -57,11 +58,11 @@ PLAYTHROUGHS = Path(__file__).parent / "playthroughs"
 PLAYERS = (0, 1)
 
 
-# Checks that OpenSpiel ships.
+# Checks of OpenSpiel.
 
 
 def check_simulations(game_string: str, num_sims: int = 10) -> None:
-    """Runs OpenSpiel's random simulations, from C++ and from Python."""
+    """Run OpenSpiel's random simulations, from C++ and from Python."""
     game = pyspiel.load_game(game_string)
     pyspiel.random_sim_test(game, num_sims=num_sims, serialize=True, verbose=False)
     for _ in range(num_sims):
@@ -69,11 +70,11 @@ def check_simulations(game_string: str, num_sims: int = 10) -> None:
 
 
 def check_api(game_string: str, sizes: Sizes | None = None) -> None:
-    """Runs OpenSpiel's API tests on some states and, given its sizes, the full tree."""
+    """Run OpenSpiel's API tests on some states and, given sizes, on the full tree."""
     _run_test_case(api_test.EnforceAPIOnPartialTreeBase, game_string)
     if sizes is None:
         return
-    # OpenSpiel's test looks the expected sizes up in these tables of its module.
+    # OpenSpiel's test reads the expected sizes from these tables of its module.
     counts = {game_string: (sizes.chance, sizes.decision, sizes.terminal)}
     infosets = {game_string: sizes.infosets0 + sizes.infosets1}
     with (
@@ -84,7 +85,7 @@ def check_api(game_string: str, sizes: Sizes | None = None) -> None:
 
 
 def _run_test_case(base: type[unittest.TestCase], game_string: str) -> None:
-    """Runs a test case class of OpenSpiel's on a game."""
+    """Run a test case class of OpenSpiel on a game."""
     case = type(
         base.__name__.removesuffix("Base"),
         (base,),
@@ -99,7 +100,7 @@ def _run_test_case(base: type[unittest.TestCase], game_string: str) -> None:
 
 
 def check_playthrough(game_string: str) -> None:
-    """Replays the game's committed playthrough, which must come out identical."""
+    """Check that a replay of the game equals its committed playthrough."""
     path = _playthrough_path(game_string)
     committed, replayed = generate_playthrough.replay(str(path))
     assert committed.startswith(f"game: {game_string}\n")
@@ -107,7 +108,7 @@ def check_playthrough(game_string: str) -> None:
 
 
 def write_playthrough(game_string: str, seed: int = 1) -> Path:
-    """Writes the playthrough that `check_playthrough` replays."""
+    """Write the playthrough that `check_playthrough` replays."""
     path = _playthrough_path(game_string)
     text = generate_playthrough.playthrough(game_string, None, seed=seed)
     path.write_text(text, encoding="utf-8")
@@ -115,12 +116,12 @@ def write_playthrough(game_string: str, seed: int = 1) -> Path:
 
 
 def _playthrough_path(game_string: str) -> Path:
-    """One file for each game string: python_game(a=1,b=x) is python_game_a1_bx.txt."""
+    """Return a file name: python_game(a=1,b=x) is python_game_a1_bx.txt."""
     name = game_string.replace("=", "").replace("(", "_").replace(",", "_")
     return PLAYTHROUGHS / f"{name.removesuffix(')')}.txt"
 
 
-# Our own checks, each on a tree.
+# Checks of this project, each on a tree.
 
 
 Knows = Callable[[list[int], int], Hashable]
@@ -130,10 +131,10 @@ def check_knowledge(tree: Tree, known: Knows, public: Knows) -> None:
     """Check that information states differ exactly where the knowledge differs.
 
     Args:
-      tree: the histories.
-      known: what a player knows at a history, given its actions, chance included, and
-        the player; written in the test from the rules alone.
-      public: what everybody knows, likewise.
+      tree: The histories.
+      known: Function of the actions of a history (chance outcomes included) and a
+        player that returns the player's knowledge, written from the rules alone.
+      public: The same for public knowledge.
     """
     nobody = {"private_info": pyspiel.PrivateInfoType.NONE}
     for player in PLAYERS:
@@ -146,9 +147,9 @@ def check_knowledge(tree: Tree, known: Knows, public: Knows) -> None:
 def check_perfect_recall(tree: Tree) -> None:
     """Check that a player remembers all its information and actions.
 
-    That is: along a history, collect the player's different information states and its
-    own actions, in order; two histories with equal information have equal collections.
-    It holds at every node, for strings and tensors, and for the public observations.
+    Histories with equal information must have equal sequences of the player's earlier
+    information states and actions. This must hold at every node, for strings and
+    tensors, and for public observations.
     """
     for player in PLAYERS:
         strings, tensors = observe(tree, player)
@@ -160,7 +161,7 @@ def check_perfect_recall(tree: Tree) -> None:
 
 
 def check_keys_disjoint(tree: Tree) -> None:
-    """No information state of one player looks like one of the other."""
+    """Check that the information states of the two players are disjoint."""
     (strings0, tensors0), (strings1, tensors1) = (observe(tree, p) for p in PLAYERS)
     assert set(strings0).isdisjoint(strings1)
     assert set(tensors0).isdisjoint(tensors1)
@@ -207,7 +208,7 @@ def check_observers(tree: Tree) -> None:
 
 
 def check_observer_interface(tree: Tree) -> None:
-    """Observers are those behind the methods of a state, and take no parameters."""
+    """Check that observers equal the methods of a state and accept no parameters."""
     game = tree.game
     recall = make_observation(game, pyspiel.IIGObservationType(perfect_recall=True))
     default = make_observation(game)
@@ -233,12 +234,14 @@ def check_observer_interface(tree: Tree) -> None:
 
 
 def check_states(tree: Tree) -> None:
-    """States clone, replay, serialise and pickle alike; their actions have names."""
+    """Check that copies of states are equal, and that actions have names."""
     game = tree.game
     stride = max(1, len(tree.nodes) // 100)
     for node in tree.nodes[::stride]:
         state = node.state
-        hash(tuple(vars(state).values()))  # only immutables: clones share no data
+        hash(
+            tuple(vars(state).values())
+        )  # only immutable values, so clones share no data
         before = _snapshot(state)
         replayed = game.new_initial_state()
         for action in state.history():
@@ -257,12 +260,12 @@ def check_states(tree: Tree) -> None:
             assert _snapshot(clone) == _snapshot(state.child(action))
             if not state.is_chance_node():
                 assert state.string_to_action(name) == action
-        # No clone has changed the state.
+        # The clones have not changed the state.
         assert _snapshot(state) == before
 
 
 def check_game_info(tree: Tree) -> None:
-    """What the game says of itself holds in its tree, exactly so in a complete one."""
+    """Check the sizes that the game reports, exactly if the tree is complete."""
     game = tree.game
     states = [node.state for node in tree.nodes]
     decisions = [state for state in states if state.is_player_node()]
@@ -318,7 +321,7 @@ TREE_CHECKS: tuple[Callable[[Tree], None], ...] = (
 
 
 def _check_bounds(exact: bool, bounds: dict[str, tuple[float, float]]) -> None:
-    """Checks (seen, stated) pairs: never more than stated, and equal if `exact`."""
+    """Check that seen values do not exceed stated ones, and equal them if `exact`."""
     for name, (seen, stated) in bounds.items():
         assert seen <= stated, name
         if exact:
@@ -326,14 +329,14 @@ def _check_bounds(exact: bool, bounds: dict[str, tuple[float, float]]) -> None:
 
 
 def _count_moves(state: pyspiel.State) -> tuple[int, int]:
-    """Counts the players' and the chance moves that led to a state."""
+    """Count the players' and the chance moves that led to a state."""
     players = [move.player for move in state.full_history()]
     chance = sum(player == pyspiel.PlayerId.CHANCE for player in players)
     return len(players) - chance, chance
 
 
 def _snapshot(state: pyspiel.State) -> tuple[Hashable, ...]:
-    """All that can be asked of a state."""
+    """Return all observable properties of a state."""
     infos: list[Hashable] = []
     for player in PLAYERS:
         if not state.is_chance_node():

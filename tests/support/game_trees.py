@@ -1,4 +1,4 @@
-"""Game trees for tests: all or some histories, their sizes, what players see there."""
+"""Game trees for tests: histories, their numbers, and players' observations."""
 
 import functools
 from collections.abc import Hashable, Iterable, Sequence
@@ -15,9 +15,9 @@ class Node(NamedTuple):
     """A history of a game.
 
     Attributes:
-      state: the state there.
-      parent: index of the parent in the tree's nodes; -1 at the root.
-      action: the action that led here from the parent; -1 at the root.
+      state: The state of the history.
+      parent: Index of the parent in the tree's nodes; -1 at the root.
+      action: The action from the parent to this node; -1 at the root.
     """
 
     state: pyspiel.State
@@ -26,12 +26,12 @@ class Node(NamedTuple):
 
 
 class Tree(NamedTuple):
-    """Histories of a game, every one after its parent.
+    """Histories of a game, in an order in which children follow their parents.
 
     Attributes:
-      game: the game.
-      nodes: the histories; no history twice.
-      complete: whether these are all histories of the game.
+      game: The game.
+      nodes: The histories, without duplicates.
+      complete: Whether these are all histories of the game.
     """
 
     game: pyspiel.Game
@@ -40,7 +40,7 @@ class Tree(NamedTuple):
 
 
 class Sizes(NamedTuple):
-    """How many histories of each kind a game has, and infosets of each player.
+    """Numbers of histories of each kind, and of infosets of each player.
 
     Infosets are counted by information state string at the player's own decisions.
     """
@@ -53,13 +53,13 @@ class Sizes(NamedTuple):
 
     @property
     def histories(self) -> int:
-        """All nodes of the game tree."""
+        """Return the number of all nodes of the game tree."""
         return self.chance + self.decision + self.terminal
 
 
 @functools.lru_cache(maxsize=16)
 def full_tree(game_string: str) -> Tree:
-    """Returns all histories of a game, depth first."""
+    """Return all histories of a game, depth first."""
     game = pyspiel.load_game(game_string)
     nodes: list[Node] = []
     stack = [Node(game.new_initial_state(), -1, -1)]
@@ -75,7 +75,7 @@ def full_tree(game_string: str) -> Tree:
 
 @functools.lru_cache(maxsize=16)
 def sampled_tree(game_string: str, num_games: int = 40, seed: int = 0) -> Tree:
-    """Returns the histories met in games in which all play uniformly at random."""
+    """Return the histories that uniformly random playouts visit."""
     game = pyspiel.load_game(game_string)
     rng = np.random.default_rng(seed)
     nodes = [Node(game.new_initial_state(), -1, -1)]
@@ -94,7 +94,7 @@ def sampled_tree(game_string: str, num_games: int = 40, seed: int = 0) -> Tree:
 
 
 def measure(game_string: str) -> Sizes:
-    """Returns the sizes of a game; walks through all its histories, keeping none."""
+    """Return the sizes of a game by visiting all histories without storing them."""
     chance = decision = terminal = 0
     infosets: tuple[set[str], set[str]] = (set(), set())
     stack = [pyspiel.load_game(game_string).new_initial_state()]
@@ -120,7 +120,7 @@ def observe(
     perfect_recall: bool = True,
     private_info: pyspiel.PrivateInfoType = pyspiel.PrivateInfoType.SINGLE_PLAYER,
 ) -> tuple[list[str], list[bytes]]:
-    """Returns what a player observes at every node, as strings and as tensors."""
+    """Return a player's observations at every node, as strings and as tensors."""
     observer = make_observation(
         tree.game,
         pyspiel.IIGObservationType(
@@ -139,7 +139,7 @@ def observe(
 
 
 def recalls(tree: Tree, keys: Sequence[Hashable], player: int | None) -> bool:
-    """Whether each key tells the different keys and own actions that led to it."""
+    """Return whether each key determines the earlier keys and own actions."""
     numbers: dict[Hashable, int] = {}
 
     def number(value: Hashable) -> int:
@@ -161,7 +161,7 @@ def recalls(tree: Tree, keys: Sequence[Hashable], player: int | None) -> bool:
 
 
 def determines(keys: Iterable[Hashable], values: Iterable[Hashable]) -> bool:
-    """Whether equal keys always come with equal values."""
+    """Return whether equal keys always have equal values."""
     value_of: dict[Hashable, Hashable] = {}
     return all(
         value_of.setdefault(key, value) == value
@@ -170,5 +170,5 @@ def determines(keys: Iterable[Hashable], values: Iterable[Hashable]) -> bool:
 
 
 def same_partition(keys: Sequence[Hashable], others: Sequence[Hashable]) -> bool:
-    """Whether both lists are equal at the same pairs of places."""
+    """Return whether both lists define the same partition of indices."""
     return determines(keys, others) and determines(others, keys)

@@ -1,15 +1,15 @@
-"""Catalogue of games with known sizes and values: the rows of the solvers' tests.
+"""Catalogue of games with known sizes and values for the solvers' tests.
 
-Where the figures come from:
+Sources of the numbers:
   value: Kuhn 1950 for kuhn_poker; symmetry for goofspiel, rock-paper-scissors and
     oshi_zumo (swapping the players negates utilities); the second player wins nim(1, 2,
-    3), whose nim sum is 0, and the first one 2x2 hex, seen or dark (strategy theft);
-    else a sequence-form linear program (`lp_reference.py`), whose result for
-    leduc_poker agrees with the published -0.0856.
-  histories, infosets: counted by a program that is not part of the project (our games),
-    else by `reference.py`, which shares no code with spiel_cr.
+    3), whose nim sum is 0, and the first player wins 2x2 hex, also dark hex (strategy
+    stealing); otherwise a sequence-form linear program (`lp_reference.py`), whose
+    result for leduc_poker agrees with the published -0.0856.
+  histories, infosets: an independent program (bundled games), otherwise
+    `reference.py`, which shares no code with spiel_cr.
   uniform: NashConv of the uniform policy by OpenSpiel's exploitability.nash_conv.
-All were written down before the tests that use them.
+All numbers were recorded before the tests that use them.
 """
 
 import functools
@@ -23,17 +23,17 @@ from spiel_cr.games.tree.tree_builder import build_tree
 
 
 class Case(NamedTuple):
-    """A game and what is known of it.
+    """A game with its known sizes and values.
 
     Attributes:
-      name: short, for test identifiers.
+      name: Short name for test identifiers.
       string: OpenSpiel's game string.
-      histories: all nodes of the (sequential) game tree.
-      infosets: each player's.
-      value: player 0's, if both play optimally.
-      tolerance: how exactly the value is known (rounded figures: half a last digit).
-      uniform: NashConv of the uniform policy; all figures are given to 1e-6.
-      converted: the game has simultaneous moves, which are turned into turns.
+      histories: Number of nodes of the (sequential) game tree.
+      infosets: Number of infosets of each player.
+      value: Value of the game for player 0.
+      tolerance: Error of the value (half of the last digit of rounded values).
+      uniform: NashConv of the uniform policy, with an error of 1e-6.
+      converted: Whether the game has simultaneous moves, which are turned into turns.
     """
 
     name: str
@@ -47,13 +47,13 @@ class Case(NamedTuple):
 
     @property
     def utility_range(self) -> float:
-        """Largest minus smallest utility: the scale of what tests may tolerate."""
+        """Return the range of utilities, which is the scale of tolerances."""
         game = pyspiel.load_game(self.string)
         return game.max_utility() - game.min_utility()
 
 
 def goofspiel(num_cards: int, points_order: str) -> str:
-    """OpenSpiel's own goofspiel, hidden bids, in turns, as in published tables."""
+    """Return OpenSpiel's goofspiel with hidden bids as a sequential game."""
     return (
         "turn_based_simultaneous_game(game=goofspiel(imp_info=true,players=2,"
         f"num_cards={num_cards},points_order={points_order},returns_type=win_loss))"
@@ -106,7 +106,7 @@ CASES = tuple(
         # Perfect information.
         ("nim", "nim(pile_sizes=1;2;3)", 447, (129, 136), -1, 1e-12, 1.866667),
         ("hex", "hex(board_size=2)", 53, (13, 16), 1, 1e-12, 1.5),
-        # A failed move is tried again, and the opponent does not hear of it.
+        # A rejected move is repeated, and the opponent does not observe it.
         ("dark_hex", "dark_hex(board_size=2)", 441, (33, 101), 1, 1e-12, 1.25),
         # Simultaneous moves.
         ("matrix_rps", "matrix_rps", 13, (1, 1), 0, 1e-12, 0, True),
@@ -120,11 +120,11 @@ CASES = tuple(
 )
 
 BY_NAME = {case.name: case for case in CASES}
-# Small enough for many slow recursive walks in a second.
+# Small enough for many slow recursions in a second.
 SMALL = tuple(case for case in CASES if case.histories <= 2300)
 
 
 @functools.cache
 def compiled(name: str, observations: bool = True) -> GameTree:
-    """The compiled game of a row; compiled once a process."""
+    """Return the game tree of a row, which is cached in the process."""
     return build_tree(BY_NAME[name].string, observations=observations)

@@ -1,4 +1,4 @@
-"""Games of hidden boards by plain enumeration: what the form of worlds is held to."""
+"""Phantom games by plain enumeration, as a reference for the phantom form."""
 
 import zlib
 from collections.abc import Callable, Sequence
@@ -16,9 +16,10 @@ _CELLS = 4
 
 
 class RandomBoard:
-    """Four cells, and all else drawn: who acts, when it ends, what is told.
+    """A phantom game on four cells with random players, ends and observations.
 
-    It is its own batched rules. States are int64 [n, 8], what succeeded: 1 + cell.
+    The object is also its batched rules. States are int64 [n, 8], the successful moves
+    as 1 + cell.
     """
 
     def __init__(self, seed: int) -> None:
@@ -70,12 +71,12 @@ def _worlds(states: np.ndarray) -> list[tuple[int, ...]]:
 
 
 class Enumerated:
-    """A game of hidden boards, history by history.
+    """A phantom game with all of its histories.
 
     Attributes:
-      sequence_form: the ordinary sequence form.
-      histories: for each player a history of each infoset.
-      terminals: how many histories end the game.
+      sequence_form: The ordinary sequence form.
+      histories: For each player, a history of each infoset.
+      terminals: Number of terminal histories.
     """
 
     def __init__(self, ask: Callable[[Sequence[int]], tuple]) -> None:
@@ -137,7 +138,7 @@ class Enumerated:
 
 
 def of_board(board: RandomBoard) -> Enumerated:
-    """A drawn game, enumerated."""
+    """Enumerate a random phantom game."""
 
     def ask(history: Sequence[int]) -> tuple:
         world: tuple[int, ...] = ()
@@ -156,7 +157,7 @@ def of_board(board: RandomBoard) -> Enumerated:
 
 
 def of_states(game: object) -> Enumerated:
-    """OpenSpiel's game, enumerated; told is whether the turn was over."""
+    """Enumerate OpenSpiel's game; players observe whether their turn ended."""
 
     def ask(history: Sequence[int]) -> tuple:
         state = game.new_initial_state()  # type: ignore[attr-defined]
@@ -191,23 +192,23 @@ def stones_and_tries(side: Side) -> tuple[np.ndarray, np.ndarray]:
 def response_to_beliefs(
     cells: int, wins: Callable, player: int, odds: np.ndarray
 ) -> float:
-    """What a best response gets on a classical board without draws.
+    """Compute the best-response value on a classical board without draws.
 
-    It follows the responder's attempts one by one, and believes in pairs of the other
-    player's stones and attempts, as bits, each with its probability.
+    The recursion follows the responder's attempts. Its belief is a distribution over
+    pairs of the other player's stones and attempts, as bits.
 
     Args:
-      cells: of the board.
-      wins: whether stones, as bits [n], win for a player.
-      player: who responds.
-      odds: float [stones, attempts, cells], in what proportion the other player makes
-        each attempt that it has not yet made.
+      cells: Number of cells of the board.
+      wins: Function of whether stones, as bits [n], win for a player.
+      player: The responder.
+      odds: float [stones, attempts, cells], weights of the other player's remaining
+        attempts.
     """
     bits = [1 << cell for cell in range(cells)]
     won = [[bool(wins(np.array([s]), p)[0]) for s in range(1 << cells)] for p in (0, 1)]
 
     def turn_of_the_other(own: int, belief: Belief) -> tuple[float, Belief]:
-        """What the responder loses in it, and the belief after it."""
+        """Return the responder's loss in the opponent's turn, and the next belief."""
         lost, after, ahead = 0.0, Belief(), dict(belief)
         while ahead:
             (stones, tried), probability = ahead.popitem()
@@ -247,7 +248,7 @@ def response_to_beliefs(
 
 
 class Drawn(openspiel_policy.Policy):
-    """Random probabilities, by the string; with or without the number of turns."""
+    """A policy of random probabilities that depend on the information state string."""
 
     def __init__(self, game: pyspiel.Game, seed: int, *, turns: bool = False) -> None:
         super().__init__(game, [0, 1])

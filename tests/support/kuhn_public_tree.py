@@ -12,7 +12,7 @@ from spiel_cr.games.public_tree.public_nodes import Betting, LeafTerms
 from spiel_cr.games.sequence_form.decisions import Payoffs
 
 PASS, BET = 0, 1
-# Parent, action, player; then chips that are won, and by whom (-1: a showdown).
+# Parent, action, player; then the chips won and the winner (-1: a showdown).
 _NODES = (
     (-1, -1, 0),
     (0, PASS, 1),
@@ -28,7 +28,7 @@ CARDS = "JQK"
 
 
 class Reader:
-    """A private state is a card."""
+    """A reader whose private states are cards."""
 
     def private_state(self, state: pyspiel.State, player: int) -> int:
         return int(state.history()[player])
@@ -39,7 +39,7 @@ class Reader:
 
 @functools.cache
 def kuhn() -> PublicTreeGame:
-    """The public-tree game; both cards are dealt before the one round."""
+    """Return the public-tree game, whose only round follows the deal of both cards."""
     betting = Betting(
         player=np.array([row[2] for row in _NODES], np.int8),
         parent=np.array([row[0] for row in _NODES], np.int32),

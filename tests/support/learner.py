@@ -1,4 +1,4 @@
-"""A player that learns while it is asked."""
+"""A player that learns from queries."""
 
 import pyspiel
 
@@ -6,15 +6,15 @@ from spiel_cr.policies.bot_base import PolicyPlayer
 
 
 class Learner(PolicyPlayer):
-    """Remembers where it was asked, and plays by how often that was.
+    """A player whose strategy depends on the number of earlier queries.
 
     Attributes:
-      memory: the information states that it was asked at since it last forgot.
-      met: by information state, what the memory was when it was asked there.
+      memory: Information states that were queried since the last reset.
+      met: By information state, the memory at the time of the query.
     """
 
     def __init__(self, player: int) -> None:
-        """Knows nothing yet."""
+        """Create a player without memory."""
         super().__init__(player)
         self.memory: tuple[str, ...] = ()
         self.met: dict[str, tuple[str, ...]] = {}

@@ -1,4 +1,4 @@
-"""Lookahead trees that grow level by level, and end in given values."""
+"""Lookahead trees that grow level by level, with given leaf values."""
 
 import numpy as np
 
@@ -9,12 +9,12 @@ from spiel_cr.resolving.lookahead.lookahead_tree import LookaheadTree
 
 
 def nothing(game, histories):
-    """A leaf value: all histories are worth 0."""
+    """Return the value 0 for all histories, as a leaf value."""
     return np.zeros(len(histories))
 
 
 def start(game, capacity, leaf=nothing, *, player=0, batched_rules=True):
-    """The start of a game in a tree that ends in a function's values."""
+    """Return a lookahead tree of the root, with a function of leaf values."""
     value = leaf if isinstance(leaf, HistoryValues) else LeafValue(leaf, "histories")
     return LookaheadTree.start(
         game, capacity, leaf=value, player=player, batched_rules=batched_rules
@@ -22,22 +22,22 @@ def start(game, capacity, leaf=nothing, *, player=0, batched_rules=True):
 
 
 def compiled(game, capacity, leaf=nothing, *, batched_rules=True):
-    """At most so many histories of a game, compiled; level by level."""
+    """Return a tree of at most `capacity` histories, level by level."""
     tree = start(game, capacity, leaf, batched_rules=batched_rules)
     by_levels(tree)
     return tree.snapshot().tree
 
 
 def is_whole(tree):
-    """Whether nothing is left to expand, or was dropped."""
+    """Return whether the tree is complete."""
     return not (len(tree.table.frontier()) or tree.table.stub[: len(tree)].any())
 
 
 def by_levels(tree, most=None):
-    """Expands whole levels, and of the first that does not fit what fits.
+    """Expand complete levels, and as much as fits of the next level.
 
-    All histories of an infoset of a level are expanded, or none; those first that
-    chance and uniform play lead to most.
+    All histories of an infoset in a level are expanded, or none. Infosets with the
+    highest reach under uniform play come first.
     """
     table = tree.table
     most = table.capacity if most is None else most

@@ -35,7 +35,7 @@ class _SequenceForm(NamedTuple):
 
 
 def game_value(game: pyspiel.Game) -> float:
-    """Returns the expected utility of player 0 if both players play optimally.
+    """Return the value of a game for player 0.
 
     Args:
       game: a sequential two-player zero-sum game with perfect recall, small enough to
@@ -109,7 +109,7 @@ def game_value(game: pyspiel.Game) -> float:
 def _collect(
     form: _SequenceForm, state: pyspiel.State, last: tuple[int, int], chance: float
 ) -> None:
-    """Enters the histories from `state` on, reached by the sequences `last`."""
+    """Add the histories from `state` on, which the sequences `last` reach."""
     if state.is_terminal():
         form.payoffs[last] += chance * state.returns()[0]
         return

@@ -1,9 +1,8 @@
-"""Games made for tests: trees written as rules of paths, and random ones.
+"""Synthetic games for tests: trees defined by functions of paths, and random ones.
 
-A rule tells for a path (the actions from the root on, chance included) what is there.
-So a test can ask for information that real games do not have: players who forget, who
-cannot count the opponent's decisions, or who are told more while they do not act than
-they remember afterwards.
+A rule returns the node of a path (the actions from the root, chance outcomes included).
+Tests can thus define unusual information: players who forget, who cannot count the
+opponent's decisions, or who observe more between their turns than they remember later.
 """
 
 import dataclasses
@@ -24,14 +23,14 @@ TERMINAL = int(pyspiel.PlayerId.TERMINAL)
 
 
 class Node(NamedTuple):
-    """What is at a path.
+    """The node of a path.
 
     Attributes:
-      player: who acts: 0, 1, CHANCE or TERMINAL.
-      actions: legal actions, ascending; nothing at terminals.
-      infos: what player 0 and player 1 are told there; not used at terminals.
-      utility: player 0's, at terminals.
-      chance: probability of each action at chance nodes.
+      player: The player who acts: 0, 1, CHANCE or TERMINAL.
+      actions: Legal actions, ascending; empty at terminal nodes.
+      infos: Information of player 0 and player 1; not used at terminal nodes.
+      utility: Player 0's utility at terminal nodes.
+      chance: Probability of each action at chance nodes.
     """
 
     player: int
@@ -45,7 +44,7 @@ Rules = Callable[[Path], Node]
 
 
 class MadeState(pyspiel.State):
-    """A path and the rules."""
+    """A state with its path of actions and the rules."""
 
     def __init__(self, game: pyspiel.Game, rules: Rules) -> None:
         super().__init__(game)
@@ -84,7 +83,7 @@ class MadeState(pyspiel.State):
 
 
 class MadeGame(pyspiel.Game):
-    """A two-player game whose tree the rules give."""
+    """A two-player game that a function of paths defines."""
 
     def __init__(
         self,
@@ -141,20 +140,20 @@ def random_game(
     remembered: float = 0.4,
     transient: float = 0.0,
 ) -> MadeGame:
-    """A random game with perfect recall.
+    """Create a random game with perfect recall.
 
-    After each move each player is told, with some probability, one of two words about
-    the move; its information state is all that it was told and did, in order.
+    After each move, each player observes one of two words about the move with some
+    probability. Its information state is the sequence of its observations and actions.
 
     Args:
-      seed: of everything.
-      depth: longest history.
-      max_actions: at most so many actions, at least one, at an infoset.
+      seed: Seed for all random choices.
+      depth: Maximum length of a history.
+      max_actions: Maximum number of actions at an infoset; the minimum is 1.
       turns: "by depth", the acting player is a function of the depth, which both know;
         "by history", of the history, and only a player who acts learns it, so that
         players may be unable to count each other's moves.
-      remembered: probability that a player is told something about a move.
-      transient: probability that a player who does not act is told something that it
+      remembered: Probability that a player observes something about a move.
+      transient: Probability that a player who does not act observes something that it
         does not remember at its next decision.
     """
 
@@ -193,7 +192,7 @@ def random_game(
         extra = draw("transient", path)
         if extra.random() < transient:
             infos[other] += f" (told {extra.randrange(2)})"
-        # A player whose memory is the same each time it acts would forget its acting.
+        # Otherwise a player could forget that it has acted.
         count = draw("actions", infos[player]).randint(1, max_actions)
         return Node(player, tuple(range(count)), (infos[0], infos[1]))
 
@@ -205,7 +204,7 @@ Table = dict[Path, Node]
 
 @functools.cache
 def table_of(game: str) -> Table:
-    """All histories of a game, as rules for made games."""
+    """Return the rules of a synthetic game that equals a given game."""
     table: Table = {}
     stack: list[tuple[Path, pyspiel.State]] = [
         ((), pyspiel.load_game(game).new_initial_state())
@@ -229,7 +228,7 @@ def table_of(game: str) -> Table:
 
 
 def scaled_game(game: str, factor: float) -> MadeGame:
-    """A small game with payoffs times a factor, written in Python."""
+    """Return a small game with payoffs times a factor, as a Python game."""
     table, most = table_of(game), pyspiel.load_game(game).max_utility()
 
     def rules(path: Path) -> Node:
@@ -239,7 +238,7 @@ def scaled_game(game: str, factor: float) -> MadeGame:
 
 
 def scaled(tree: GameTree, factor: float) -> GameTree:
-    """A compiled game with payoffs times a factor; its `game` keeps its own."""
+    """Return a game tree with payoffs times a factor; its `game` is not scaled."""
     histories = dataclasses.replace(
         tree.histories, utility=factor * tree.histories.utility
     )
@@ -247,15 +246,15 @@ def scaled(tree: GameTree, factor: float) -> GameTree:
     return assemble(tree.game, histories, tree.infosets, keys)
 
 
-# Rock, paper, scissors where whoever wins with or against scissors gets 2 instead of 1
-# (Brown, Sandholm & Amos 2018, figure 1); player 0 moves in the dark, then passes.
+# Rock, paper, scissors in which a win with or against scissors pays 2 instead of 1
+# (Brown, Sandholm & Amos 2018, figure 1); player 0's move is hidden.
 _WINS = np.array([[0, -1, 2], [1, 0, -2], [-2, 2, 0]], float)
-# Both players' equilibrium.
+# The equilibrium strategy of both players.
 RPS_PLUS = np.array([0.4, 0.4, 0.2])
 
 
 def rps_plus(path: Path) -> Node:
-    """The rules of `MadeGame(rps_plus, "rps_plus")`."""
+    """Return the node of a path of `MadeGame(rps_plus, "rps_plus")`."""
     infos = (f"chose {path[:1]} at {len(path)}", f"waits {max(len(path), 1)}")
     if len(path) == 3:
         return Node(TERMINAL, utility=float(_WINS[path[0], path[2]]))
@@ -265,9 +264,9 @@ def rps_plus(path: Path) -> Node:
 
 
 def twice_in_a_row(path: Path) -> Node:
-    """Player 0 moves twice, then player 1 twice, who sees the first move alone.
+    """Player 0 moves twice, then player 1 moves twice.
 
-    Player 0 remembers its own moves; player 1 is told the first one.
+    Player 0 remembers its own moves; player 1 observes the first one only.
     """
     infos = (f"0 did {path[:2]}", f"1 saw {path[:1]} and did {path[2:]} at {len(path)}")
     if len(path) == 4:

@@ -1,4 +1,4 @@
-"""Opponents from strings, loaded in one call."""
+"""Opponents that strings describe, loaded in one call."""
 
 from spiel_cr.games.opening.opened import open_game
 from spiel_cr.games.tree.tree import GameTree
@@ -8,7 +8,7 @@ from spiel_cr.players.player_strings import read_string
 
 
 def load_opponent(text, game, *, seed=0):
-    """The policy that a string names; the game's tree is built where it needs that."""
+    """Return the policy of a string; build the game tree if the policy needs it."""
     loaded = open_game(game).game
     spec = read_string(text, "opponent", loaded)
     if spec.needs_tree:

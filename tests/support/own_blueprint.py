@@ -1,19 +1,19 @@
-"""What `search` gains in matches against its own blueprint, by exact q.
+"""The gains of `search` in matches against its own blueprint, from exact values q.
 
     python -m tests.support.own_blueprint --game phantom_ttt --iterations 4 --move-ms 50
 
-(with `chrt -f 10 taskset -c 1` before it a core of its own).
+(prefix it with `chrt -f 10 taskset -c 1` to reserve a core).
 
-A blueprint is some iterations of PCFR+ on a game of hidden boards. In half of the
-matches player 0 searches, in the other half player 1. At each decision the player gains
+The blueprint is the result of some iterations of PCFR+ on a phantom game. Player 0
+searches in half of the matches, and player 1 in the others. The gain of a decision is
 
     sum over actions a of (pi'(a) - pi(a)) q(a)
 
-with pi the blueprint, pi' what it plays, and q(a) what it expects exactly if it does a
-and both play the blueprint from there on. The sum over a match has the difference of
-both strategies' values as its mean (Kakade & Langford 2002, lemma 6.1), and far less
-spread than returns. Half-widths are of 95 % intervals; what seats are worth is no part
-of them. Prints one line, as JSON.
+where pi is the blueprint, pi' is the searched strategy, and q(a) is the exact expected
+utility of action a if both players then play the blueprint. The mean of the sum over a
+match is the difference of both strategies' values (Kakade & Langford 2002, lemma 6.1),
+and its variance is far smaller than that of returns. Half-widths belong to 95%
+intervals and exclude the difference between the seats. The output is one line of JSON.
 """
 
 import argparse
@@ -35,21 +35,21 @@ from tests.support.exact_search import expected_returns
 
 
 class Gains:
-    """What a player gains on its blueprint, decision by decision."""
+    """The gains of a player over its blueprint, by decision."""
 
     def __init__(self, policy: FormPolicy, player: int) -> None:
-        """Knows all values.
+        """Compute all values.
 
         Args:
-          policy: the blueprint.
-          player: who searches.
+          policy: The blueprint.
+          player: The player that searches.
         """
         self._policy, self._player = policy, player
         values, mass, _ = expected_returns(policy.form, policy.behaviour, player)
         self._q = np.divide(values, mass, out=np.zeros(len(mass)), where=mass > 0)
 
     def of(self, state: pyspiel.State, played: dict[int, float]) -> float:
-        """The gain of one decision, in utilities."""
+        """Return the gain of one decision, in units of utility."""
         worlds = self._policy.form
         _, infoset = worlds.infoset_of(state)
         first = int(worlds.first_sequences[self._player][infoset]) - 1
@@ -61,7 +61,7 @@ class Gains:
 
 
 def _of_seats(values: list[float]) -> tuple[float, float]:
-    """Mean over both seats, whose matches alternate, and its half-width."""
+    """Return the mean over both players, which alternate, and its half-width."""
     means, widths = zip(
         *(mean_and_half_width(values[seat::2]) for seat in range(2)), strict=True
     )
@@ -69,7 +69,7 @@ def _of_seats(values: list[float]) -> tuple[float, float]:
 
 
 def main() -> None:
-    """Plays, and prints what was gained."""
+    """Play matches and print the gains."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--game", default="phantom_ttt")
     parser.add_argument("--iterations", type=int, default=4, help="of the blueprint")

@@ -1,4 +1,4 @@
-"""Bugs planted one at a time: does the quick suite notice?
+"""Planted bugs, one at a time, that the quick tests must detect.
 
 Run `python -m tests.support.planted_bugs`. Each bug is one replaced piece of code in a
 copy of the project; the quick tests of the folder named beside it must fail there, and
@@ -17,7 +17,7 @@ ROOT = pathlib.Path(__file__).parents[2]
 
 
 class Bug(NamedTuple):
-    """A piece of code that stands once in its file, and what takes its place."""
+    """A piece of code that occurs once in its file, and its replacement."""
 
     file: str
     right: str
@@ -207,7 +207,7 @@ BUGS = (
 
 
 def notices(folder: pathlib.Path, tests: str) -> bool:
-    """Whether the quick tests of a folder fail there."""
+    """Return whether the quick tests of a folder fail with the bug."""
     command = [sys.executable, "-m", "pytest", "-x", "-q", "-m", "not slow"]
     command += ["-p", "no:cacheprovider", str(folder / tests)]
     done = subprocess.run(command, cwd=folder, capture_output=True, check=False)
@@ -217,7 +217,7 @@ def notices(folder: pathlib.Path, tests: str) -> bool:
 
 
 def main() -> int:
-    """Plants every bug in turn; 1 if one of them is not noticed."""
+    """Plant every bug in turn; return 1 if one of them is not detected."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument(
         "--only", default="", help="bugs whose file has this in its path"
@@ -235,7 +235,7 @@ def main() -> int:
             folder = pathlib.Path(temporary) / "copy"
             ignored = shutil.ignore_patterns(".git", ".venv", "out", "build", "*.pyc")
             shutil.copytree(ROOT, folder, ignore=ignored)
-            # Here and not where this checkout is installed.
+            # Import the copy instead of the installed checkout.
             (folder / "spiel_cr" / "eval").symlink_to(folder / "eval")
             (folder / bug.file).write_text(text.replace(bug.right, bug.wrong), "utf-8")
             noticed = notices(folder, bug.tests)

@@ -1,4 +1,4 @@
-"""Values of public-tree games by two ways: forms, and OpenSpiel's states.
+"""Values of public-tree games, from their forms and from OpenSpiel's states.
 
 Policies here are a table for each public node: float64 [H, A], one row per private
 state of the player who acts, its actions in ascending order.
@@ -14,7 +14,7 @@ Policy = dict[int, np.ndarray]
 
 
 def random_policy(game: PublicTreeGame, rng: np.random.Generator) -> Policy:
-    """Different at each public node and private_state."""
+    """Return a random policy for each public node and private state."""
     policy = {}
     for node in np.flatnonzero(game.betting.player != TERMINAL):
         player, round = game.betting.player[node], game.betting.round[node]
@@ -24,12 +24,12 @@ def random_policy(game: PublicTreeGame, rng: np.random.Generator) -> Policy:
 
 
 def children(game: PublicTreeGame, node: int) -> np.ndarray:
-    """The public nodes after each action."""
+    """Return the public nodes after each action."""
     return np.flatnonzero(game.betting.parent == node)
 
 
 def reaches(game: PublicTreeGame, policy: Policy, player: int) -> list[np.ndarray]:
-    """A player's own probability of getting to each public node, per state there."""
+    """Return a player's reach of each public node, by private state."""
     betting = game.betting
     own: list[np.ndarray] = []
     for node, (above, round) in enumerate(
@@ -47,7 +47,7 @@ def reaches(game: PublicTreeGame, policy: Policy, player: int) -> list[np.ndarra
 
 
 def dense_payoff_matrix(game: PublicTreeGame, payoff_matrix: int) -> np.ndarray:
-    """float64 [H0, H1], for games that are small enough."""
+    """Return a payoff matrix as float64 [H0, H1], for small games."""
     matrix = np.zeros(game.payoff_matrices[payoff_matrix].shape)
     rows, columns, values = game.payoff_matrices[payoff_matrix].coordinates()
     np.add.at(matrix, (rows, columns), values)
@@ -55,7 +55,7 @@ def dense_payoff_matrix(game: PublicTreeGame, payoff_matrix: int) -> np.ndarray:
 
 
 def value_of_form(game: PublicTreeGame, policy: Policy) -> float:
-    """Player 0's value: stakes times matrices, as the form says."""
+    """Return player 0's value from the stakes and payoff matrices of the form."""
     first, second = (reaches(game, policy, player) for player in range(2))
     matrices = [
         dense_payoff_matrix(game, payoff_matrix)
@@ -70,9 +70,9 @@ def value_of_form(game: PublicTreeGame, policy: Policy) -> float:
 def value_of_states(
     game: PublicTreeGame, policy: Policy, state: pyspiel.State, node: int = 0
 ) -> float:
-    """Player 0's value from a state on: OpenSpiel's rules, chance and returns.
+    """Return player 0's value from a state on, by OpenSpiel's rules.
 
-    The game's reader says which private state a player has.
+    The game's reader returns the private state of a player.
 
     Args:
       game: a public-tree game.

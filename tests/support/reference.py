@@ -1,6 +1,6 @@
 """Slow references: recursions over OpenSpiel's states that share no code with spiel_cr.
 
-`Tree` holds every history of a game as OpenSpiel tells it. Policies are dictionaries
+`Tree` contains every history of a game. Policies are dictionaries
 {(player, information state): {action: probability}}.
 """
 
@@ -23,19 +23,19 @@ Policy = dict[Key, dict[int, float]]
 
 
 class Node(NamedTuple):
-    """A history.
+    """A history of a game.
 
     Attributes:
-      path: the actions from the root, chance included.
-      player: who acts.
-      key: the acting player and its information state, None where nobody decides.
-      observations: each player's information state at a decision, None where the game
-        gives nothing.
-      children: by action; values are indices into `Tree.nodes`.
-      probabilities: of the actions of a chance node.
-      chance: product of the chance probabilities on the path.
-      sequences: for each player the (information state, action) pairs on the path.
-      utility: player 0's, 0 where the game goes on.
+      path: Actions from the root, chance outcomes included.
+      player: The player who acts, CHANCE or TERMINAL.
+      key: The acting player and its information state; None at other nodes.
+      observations: Each player's information state at a decision; None if the game
+        does not provide it.
+      children: Indices into `Tree.nodes`, by action.
+      probabilities: Probabilities of the outcomes of a chance node.
+      chance: Product of the chance probabilities on the path.
+      sequences: For each player the (information state, action) pairs on the path.
+      utility: Player 0's utility; 0 at nodes that are not terminal.
     """
 
     path: tuple[int, ...]
@@ -50,7 +50,7 @@ class Node(NamedTuple):
 
 
 class Tree:
-    """All histories of a sequential game; children after their parents."""
+    """All histories of a sequential game, in which children follow their parents."""
 
     def __init__(self, game: pyspiel.Game) -> None:
         self.game = game
@@ -105,7 +105,7 @@ class Tree:
         }
 
     def own_reach(self, index: int, player: int, policy: Policy) -> float:
-        """The player's own reach of a history."""
+        """Return the product of the player's own probabilities on the path."""
         return math.prod(
             policy[player, info][action]
             for info, action in self.nodes[index].sequences[player]
@@ -120,7 +120,7 @@ def _observed(state: pyspiel.State, player: int) -> str | None:
 
 
 def from_openspiel(tree: Tree, policy: policy_lib.Policy) -> Policy:
-    """Asks an OpenSpiel policy at every infoset."""
+    """Query an OpenSpiel policy at every infoset."""
     result = {}
     for key, histories in tree.infosets.items():
         state = tree.game.new_initial_state()
@@ -132,7 +132,7 @@ def from_openspiel(tree: Tree, policy: policy_lib.Policy) -> Policy:
 
 
 def from_behaviours(game, behaviours) -> Policy:
-    """The policy of each player's action probabilities in a compiled game."""
+    """Return the policy of each player's action probabilities in a game tree."""
     policy = {}
     for player, infosets in enumerate(game.infosets):
         first = infosets.decisions.first_sequence
@@ -146,14 +146,14 @@ def from_behaviours(game, behaviours) -> Policy:
 
 
 def node_numbers(tree: Tree, game) -> list[int]:
-    """Index in `tree.nodes` of each history of the same game, compiled."""
+    """Return the index in `tree.nodes` of each history of a game tree."""
     index = {node.path: i for i, node in enumerate(tree.nodes)}
     histories = game.histories
     return [index[tuple(histories.actions_to(h))] for h in range(len(histories))]
 
 
 def value_at(tree: Tree, policy: Policy, index: int = 0) -> float:
-    """Player 0's expected utility from a history on."""
+    """Return player 0's expected utility from a history on."""
     node = tree.nodes[index]
     if node.player == TERMINAL:
         return node.utility
@@ -168,7 +168,7 @@ def value_at(tree: Tree, policy: Policy, index: int = 0) -> float:
 def counterfactual_regrets(
     tree: Tree, policy: Policy, player: int
 ) -> dict[Key, list[float]]:
-    """Of each infoset of a player, summed over its histories, for each action."""
+    """Return counterfactual regrets by infoset and action, summed over histories."""
     regrets = {}
     for key, histories in tree.infosets.items():
         if key[0] != player:
@@ -185,7 +185,7 @@ def counterfactual_regrets(
 
 
 def best_response_value(tree: Tree, policy: Policy, player: int) -> float:
-    """The player's own utility if it answers the other's policy best."""
+    """Return the player's best-response value against the other's policy."""
     sign = 1 - 2 * player
     best: dict[Key, int] = {}
 
@@ -220,19 +220,19 @@ def nash_conv(tree: Tree, policy: Policy) -> float:
 
 
 class CFR:
-    """The family of counterfactual regret minimisers, straight from their papers.
+    """Counterfactual regret minimisers, implemented directly from their papers.
 
-    Regrets are kept and matched at each infoset; nothing is arranged for speed.
+    Regrets are stored and matched at each infoset, without optimisations.
 
     Args:
-      tree: the game.
-      alpha, beta: positive and negative regrets are multiplied by t^x / (t^x + 1) after
+      tree: The game.
+      alpha, beta: Positive and negative regrets are multiplied by t^x / (t^x + 1) after
         iteration t (Brown & Sandholm 2019); beta None: negative ones are cut (CFR+).
-      ramp: they come there from 1 and -1 in so many iterations, in equal steps.
-      gamma: averaging weight t^gamma.
-      predictive: match regrets plus the last instantaneous regret (Farina et al. 2021).
-      alternating: player 1 sees player 0's update of the same iteration.
-      buckets: infosets of one bucket share regrets and averages (Lanctot et al. 2012,
+      ramp: Number of iterations in which they change linearly from 1 and -1.
+      gamma: Exponent of the averaging weight t^gamma.
+      predictive: Match regrets plus the last instantaneous regret (Farina et al. 2021).
+      alternating: Player 1 uses player 0's update of the same iteration.
+      buckets: Infosets of one bucket share regrets and averages (Lanctot et al. 2012,
         but with each infoset, not each history, counted once in the average); None:
         each is alone.
     """
@@ -315,7 +315,7 @@ class CFR:
         return regret * t**exponent / (t**exponent + 1)
 
     def _walk(self, index, player, policy, others, counterfactual) -> float:
-        """The player's utility from a history on; collects values of its actions."""
+        """Return the player's utility from a history on, and collect action values."""
         node = self.tree.nodes[index]
         if node.player == TERMINAL:
             return (1 - 2 * player) * node.utility

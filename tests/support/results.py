@@ -1,11 +1,11 @@
-"""What two runs of the same command must agree in."""
+"""Comparison of the results of two runs of the same command."""
 
 from collections.abc import Collection
 from typing import Any
 
 
 def lasting(found: Any, passing: Collection[str]) -> Any:
-    """JSON without the keys, at any depth, that are others each time."""
+    """Return JSON without the keys that differ from run to run, at any depth."""
     if isinstance(found, dict):
         return {k: lasting(v, passing) for k, v in found.items() if k not in passing}
     if isinstance(found, list):

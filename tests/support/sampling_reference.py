@@ -1,8 +1,8 @@
 """Slow reference for sampled trajectories: recursions over `reference.Tree`.
 
-Shares no code with spiel_cr. `walks` enumerates all that a trajectory can do, with the
-draws that make it do so; `estimate` is the textbook's estimate of one trajectory.
-Histories are numbers of `Tree.nodes`.
+The module shares no code with spiel_cr. `walks` enumerates all trajectories with the
+random numbers that cause them; `estimate` is the textbook's estimate of one trajectory.
+Histories are indices of `Tree.nodes`.
 """
 
 import dataclasses
@@ -13,13 +13,13 @@ from typing import NamedTuple
 
 from tests.support import reference
 
-# Draws of different visits and actions of one trajectory are this far apart, modulo 1.
+# The offset, modulo 1, between draws of different visits of one trajectory.
 STRIDE = (math.sqrt(5) - 1) / 2
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Rules:
-    """How trajectories are sampled; equal to itself only, so that results are kept.
+    """Settings of the sampling, compared by identity so that results can be cached.
 
     Attributes:
       tree: the game.
@@ -47,7 +47,7 @@ class Rules:
     delta: float = 0.0
 
     def strategy(self, index: int) -> dict[int, float]:
-        """Of whoever acts, chance included."""
+        """Return the strategy of the acting player or of chance."""
         node = self.tree.nodes[index]
         return node.probabilities if node.key is None else self.policy[node.key]
 
@@ -55,12 +55,12 @@ class Rules:
         return self.tree.nodes[index].player == self.player
 
     def all_followed(self, index: int) -> bool:
-        """Whether actions are followed each for itself, not one of them."""
+        """Return whether all actions are followed instead of a sampled one."""
         return self.mine(index) and self.scheme != "outcome"
 
     @functools.cache  # noqa: B019
     def follow(self, index: int) -> dict[int, float]:
-        """How likely a trajectory that is not targeted follows each action."""
+        """Return the probability of each action in an untargeted trajectory."""
         actions, strategy = self.tree.nodes[index].children, self.strategy(index)
         if self.mine(index) and self.scheme == "external":
             return dict.fromkeys(actions, 1.0)
@@ -88,7 +88,7 @@ class Rules:
 
     @functools.cache  # noqa: B019
     def follow_targeted(self, index: int) -> dict[int, float]:
-        """The same of a targeted one."""
+        """Return the probability of each action in a targeted trajectory."""
         node, free = self.tree.nodes[index], self.follow(index)
         led = leads(self.tree, self.target)
         kept = {a: p if node.children[a] in led else 0.0 for a, p in free.items()}
@@ -101,7 +101,7 @@ class Rules:
 
     @functools.cache  # noqa: B019
     def several(self, depth: int) -> bool:
-        """Whether trajectories can split at some history of a depth."""
+        """Return whether trajectories can split at some history of a depth."""
         return any(
             self.all_followed(i)
             for i, node in enumerate(self.tree.nodes)
@@ -110,7 +110,7 @@ class Rules:
 
 
 class Walk(NamedTuple):
-    """A trajectory (several, where it splits).
+    """A trajectory, or several after it splits.
 
     Attributes:
       draws: for each depth, the draw.
@@ -130,7 +130,7 @@ def _sequences(tree: reference.Tree, player: int) -> set[tuple]:
 
 @functools.cache
 def subtree_size(tree, player, key, action) -> int:
-    """Own sequences that begin with all up to this action."""
+    """Return the number of the player's sequences that extend this action."""
     first = tree.nodes[tree.infosets[key][0]]
     prefix = (*first.sequences[player], (key[1], action))
     return sum(s[: len(prefix)] == prefix for s in _sequences(tree, player))
@@ -138,7 +138,7 @@ def subtree_size(tree, player, key, action) -> int:
 
 @functools.cache
 def leads(tree: reference.Tree, target: frozenset[int]) -> frozenset[int]:
-    """Histories on the way to a target, the targets, and all below."""
+    """Return the targets with their ancestors and descendants."""
     paths = [tree.nodes[i].path for i in target]
     return frozenset(
         i
@@ -152,7 +152,7 @@ def depths(tree: reference.Tree) -> int:
 
 
 def _decide(rules: Rules, index: int, targeted: bool, draw: float) -> list[int]:
-    """The children that are followed."""
+    """Return the children that are followed."""
     children = list(rules.tree.nodes[index].children.values())
     follow = rules.follow_targeted if targeted else rules.follow
     chances = list(follow(index).values())
@@ -168,7 +168,7 @@ def _decide(rules: Rules, index: int, targeted: bool, draw: float) -> list[int]:
 
 
 def _cuts(rules: Rules, index: int, targeted: bool, shift: float) -> set[float]:
-    """Where `_decide` of a draw shifted by so much may change."""
+    """Return the draws, shifted, at which the result of `_decide` may change."""
     follow = rules.follow_targeted if targeted else rules.follow
     chances = list(follow(index).values())
     if rules.all_followed(index):
@@ -181,7 +181,7 @@ def _cuts(rules: Rules, index: int, targeted: bool, shift: float) -> set[float]:
 def _move(
     rules: Rules, front: list, draw: dict[int, float], targeted, split: bool
 ) -> list:
-    """The next depth's visits, (history, walk); None as history where it is over."""
+    """Return the next depth's visits (history, walk); history None is the end."""
     ahead = []
     for place, (index, walk) in enumerate(front):
         over = index is None or not rules.tree.nodes[index].children
@@ -198,7 +198,7 @@ def _shifts(front: list, packed: bool) -> list[float]:
 
 
 def walks(rules: Rules, targeted: bool) -> list[Walk]:
-    """All that one trajectory alone can do; the shares add up to one."""
+    """Return all walks of a single trajectory; their shares sum to one."""
     found: list[Walk] = []
     last = depths(rules.tree) - 1
     splits = [rules.several(depth) for depth in range(last)]
@@ -227,7 +227,7 @@ def walks(rules: Rules, targeted: bool) -> list[Walk]:
 
 
 def simulate(rules: Rules, draws, targeted) -> list[frozenset[int]]:
-    """What each trajectory of a batch visits.
+    """Return the histories that each trajectory of a batch visits.
 
     Args:
       rules: scheme.
@@ -252,7 +252,7 @@ def simulate(rules: Rules, draws, targeted) -> list[frozenset[int]]:
 
 @functools.cache
 def visit_probability(rules: Rules, index: int) -> float:
-    """That a trajectory, targeted with probability delta, comes by a history."""
+    """Return the probability that a trajectory visits a history."""
     path = rules.tree.nodes[index].path
     free = aimed = 1.0
     at = 0
@@ -272,7 +272,7 @@ def others_reach(rules: Rules, index: int) -> float:
 
 
 class Estimate(NamedTuple):
-    """What one trajectory tells.
+    """The estimate of one trajectory.
 
     Attributes:
       values: sampled counterfactual values by (infoset, action), own utility.
@@ -284,7 +284,7 @@ class Estimate(NamedTuple):
 
 
 def estimate(rules: Rules, followed, baseline=None) -> Estimate:
-    """Schmid et al. 2019, equations 9 to 12; any number of followed actions.
+    """Compute the estimate of Schmid et al. 2019, equations 9 to 12.
 
     Args:
       rules: scheme.
@@ -318,7 +318,7 @@ def estimate(rules: Rules, followed, baseline=None) -> Estimate:
 
 
 def textbook_outcome(rules: Rules, followed) -> dict[tuple, float]:
-    """Outcome sampling as Lanctot et al. 2009 write it, without baselines.
+    """Compute the outcome-sampling estimate of Lanctot et al. 2009, without baselines.
 
     At each own history h with action a on the way to the terminal z: utility, times
     the reach of the others at h, times everybody's from ha to z, over q(z).
@@ -340,7 +340,7 @@ def textbook_outcome(rules: Rules, followed) -> dict[tuple, float]:
 
 
 def counterfactual(rules: Rules) -> dict[tuple, float]:
-    """Exact values of actions, weighted by the reach of the others."""
+    """Return exact counterfactual values of actions."""
     result = {}
     for key, histories in rules.tree.infosets.items():
         for action in rules.tree.actions(key) if key[0] == rules.player else ():

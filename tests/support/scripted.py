@@ -1,4 +1,4 @@
-"""Bots that play by a function, and write down what they are told."""
+"""Bots that play by a function and record their calls."""
 
 import numpy as np
 import pyspiel
@@ -6,7 +6,7 @@ import pytest
 
 
 class Scripted(pyspiel.Bot):
-    """Chooses by a function of the state; gives no probabilities."""
+    """A bot that chooses by a function of the state, without probabilities."""
 
     def __init__(self, choose):
         pyspiel.Bot.__init__(self)
@@ -25,7 +25,7 @@ class Scripted(pyspiel.Bot):
 
 
 class Opinionated(Scripted):
-    """Gives a fixed policy, right or wrong, or none, and never steps."""
+    """A bot that returns a fixed policy, valid or not, and never steps."""
 
     def __init__(self, policy, player=0):
         Scripted.__init__(self, lambda state: pytest.fail("was asked to step"))
@@ -42,7 +42,7 @@ class Opinionated(Scripted):
 
 
 def drawing(policy, seed):
-    """Draws from a policy, for `Scripted`."""
+    """Return a function for `Scripted` that samples from a policy."""
     random = np.random.default_rng(seed)
 
     def choose(state):

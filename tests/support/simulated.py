@@ -1,8 +1,8 @@
-"""Games that are not compiled: rows of reference infosets, and draws that enumerate.
+"""Simulated games: keys of reference infosets, and random numbers that enumerate.
 
-`Enumerated` and `Grid` together give a batch all combinations of evenly spaced draws, a
-trajectory each. Where every probability is a multiple of the spacing, the mean over the
-batch is the expectation, exactly.
+`Enumerated` and `Grid` give a batch all combinations of evenly spaced random numbers,
+one trajectory each. If every probability is a multiple of the spacing, the mean over
+the batch is exactly the expectation.
 """
 
 import math
@@ -20,7 +20,7 @@ from tests.support import reference, tabled
 
 
 def source_of(game: str) -> RulesSource:
-    """By the game's own batched rules, or by those of its reference tree."""
+    """Return a source with the game's batched rules, or those of its reference tree."""
     loaded = load_game(game)
     try:
         return RulesSource(loaded)
@@ -31,7 +31,7 @@ def source_of(game: str) -> RulesSource:
 def key_of_each(
     source: RulesSource, tree: reference.Tree
 ) -> dict[reference.Key, np.ndarray]:
-    """uint64 [2] of each infoset of a reference tree."""
+    """Return the key, uint64 [2], of each infoset of a reference tree."""
     keys = {}
     for key, histories in tree.infosets.items():
         state = tree.game.new_initial_state()
@@ -46,7 +46,7 @@ def policy_of(
     keys: dict[reference.Key, np.ndarray],
     strategy: TableStrategy,
 ) -> reference.Policy:
-    """A finished strategy at all infosets, uniform where it has no row."""
+    """Return the average strategy at all infosets, uniform without a row."""
     policy = tree.uniform()
     for key, uniform in policy.items():
         row = int(strategy.find(keys[key][None])[0])
@@ -59,7 +59,7 @@ def policy_of(
 def current_policy(
     tree: reference.Tree, keys: dict[reference.Key, np.ndarray], table: InfosetTable
 ) -> reference.Policy:
-    """Regret matching at all rows of a table, uniform where there is none."""
+    """Return the current strategy at all infosets, uniform without a row."""
     policy = tree.uniform()
     for key, uniform in policy.items():
         row = int(table.find(keys[key][None])[0])
@@ -74,33 +74,33 @@ def current_policy(
 
 
 class Grid:
-    """In place of a generator: draws are midpoints of equal parts of [0, 1).
+    """A replacement of a generator that returns midpoints of equal parts of [0, 1).
 
     Attributes:
-      size: trajectories, all combinations of parts.
-      live: the trajectories that the next draws are for, in order.
+      size: Number of trajectories, one for each combination of parts.
+      live: Trajectories that the next draws belong to, in order.
     """
 
     def __init__(self, parts: tuple[int, ...]) -> None:
-        """How many parts the draws of each step have, in the order of steps."""
+        """Set the number of parts for the draws of each step, in order."""
         self.size = math.prod(parts)
         digits = np.unravel_index(np.arange(self.size), parts)
         self._draws = [(d + 0.5) / n for d, n in zip(digits, parts, strict=True)]
         self.live = np.arange(self.size)
 
     def random(self, count: int) -> np.ndarray:
-        """One draw for each live trajectory."""
+        """Return one draw for each live trajectory."""
         assert count == len(self.live)
         return self._draws.pop(0)[self.live]
 
     @property
     def left(self) -> int:
-        """Steps that have not been drawn for."""
+        """Return the number of steps without draws so far."""
         return len(self._draws)
 
 
 class _Numbered:
-    """States and the numbers of their trajectories."""
+    """States with the indices of their trajectories."""
 
     def __init__(self, inner: Any, number: np.ndarray) -> None:
         self.inner, self.number = inner, number
@@ -113,7 +113,7 @@ class _Numbered:
 
 
 class Enumerated:
-    """A source that tells a `Grid` which trajectories go on. No chance after moves."""
+    """A source that informs a `Grid` of live trajectories; chance moves only first."""
 
     def __init__(self, inner: RulesSource, grid: Grid) -> None:
         self.game, self.max_actions = inner.game, inner.max_actions

@@ -12,7 +12,7 @@ GAME_OPTIONS = (
 
 
 def assert_same(result, expected):
-    """The same bits of both players."""
+    """Check that the strategies of both players are bitwise identical."""
     assert result.iterations == expected.iterations
     for mine, theirs in zip(
         (*result.average, *result.current),
@@ -23,7 +23,7 @@ def assert_same(result, expected):
 
 
 def solve_with(game, algorithm="cfr+", iterations=None, **options):
-    """The result of `solve`; options are fields of its settings, or arguments."""
+    """Return the result of `solve`; options are settings or arguments by name."""
 
     def take(names):
         return {name: options.pop(name) for name in names if name in options}

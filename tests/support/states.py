@@ -1,15 +1,15 @@
-"""OpenSpiel states in tests."""
+"""Helpers for OpenSpiel states in tests."""
 
 import numpy as np
 import pyspiel
 
 
 def after(game, *actions):
-    """The state after some actions, chance included.
+    """Return the state after some actions, chance outcomes included.
 
     Args:
       game: OpenSpiel game or game string.
-      actions: from the root.
+      actions: Actions from the root.
     """
     game = pyspiel.load_game(game) if isinstance(game, str) else game
     state = game.new_initial_state()
@@ -19,7 +19,7 @@ def after(game, *actions):
 
 
 def play(game_string, history):
-    """The state after actions, each of them legal, chance included."""
+    """Return the state after actions, each of which must be legal."""
     state = pyspiel.load_game(game_string).new_initial_state()
     for action in history:
         assert not state.is_terminal()
@@ -29,14 +29,14 @@ def play(game_string, history):
 
 
 def agree_on_scrambled_cards(tree, make, player, infosets, at_least):
-    """Two bots, each asked at one history of an infoset only, give the same policy.
+    """Check that policies do not depend on the queried history of an infoset.
 
     Args:
-      tree: the compiled game.
-      make: of no argument, a bot; the same each time.
-      player: whose bots.
-      infosets: so many are drawn.
-      at_least: in more than so many of them the two histories differ.
+      tree: The game tree.
+      make: A function without arguments that returns equal bots.
+      player: The player of the bots.
+      infosets: Number of infosets that are sampled.
+      at_least: The two histories differ in more than this number of infosets.
     """
     rng = np.random.default_rng(player)
     twins = [make() for _ in range(2)]

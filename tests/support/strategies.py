@@ -1,4 +1,4 @@
-"""Strategies for tests: random ones, and solvers by the algorithm's name."""
+"""Random strategies, and solvers by the algorithm's name."""
 
 import numpy as np
 
@@ -10,7 +10,7 @@ from spiel_cr.solvers.cfr import cfr
 
 
 def random_behaviours(compiled, seed, *, zeros=False):
-    """For each player random action probabilities; with `zeros`, some are 0."""
+    """Return random action probabilities of each player; with `zeros`, some are 0."""
     rng = np.random.default_rng(seed)
     behaviours = []
     for infosets in compiled.infosets:
@@ -25,13 +25,13 @@ def random_behaviours(compiled, seed, *, zeros=False):
 
 
 def solver_of(form, name, **options):
-    """A full-width solver by the algorithm's string; `options` of `cfr.make_solver`."""
+    """Return a full-width solver; `options` are those of `cfr.make_solver`."""
     options = {"compile": "fast"} | options
     return cfr.make_solver(form, config=find(name).config, **options)
 
 
 def forest_solver(name, iterations):
-    """Solves forests as `resolve` does, for the roles of `continual`."""
+    """Return a function that solves forests as `resolve` does."""
 
     def solve(d, forest):
         solver = solver_of(forest.form, name, values=True, first=d.player)
@@ -42,7 +42,7 @@ def forest_solver(name, iterations):
 
 
 def everywhere(resolver, match=None, order=None):
-    """float64 [S], what a resolver plays at all infosets, asked one by one."""
+    """Return a resolver's strategy, float64 [S], queried at every infoset."""
     match = resolver.match() if match is None else match
     decisions = resolver.decomposition.tree.infosets[resolver.player].decisions
     first = decisions.first_sequence
@@ -54,7 +54,7 @@ def everywhere(resolver, match=None, order=None):
 
 
 def random_spot_policy(board, bets, ranges, first="oop"):
-    """A policy in which hands mix differently everywhere."""
+    """Return a random policy in which every hand mixes differently."""
     game = poker.spot(board, 20, 30, ranges=ranges, bets=bets, first=first)
     public_tree = public_tree_game(game)
     rng = np.random.default_rng(0)

@@ -1,7 +1,7 @@
-"""Any small game vectorised: its states are numbers of nodes found beforehand.
+"""Batched rules for any small game, whose states are indices of enumerated nodes.
 
-It shares no code with the games, and serves to try the builder on games that offer none
-themselves: infosets that span depths, chance in the middle, players who forget.
+They share no code with the games. They test the tree builder on games without batched
+rules: infosets that span depths, chance nodes inside, and players who forget.
 """
 
 import numpy as np
@@ -12,7 +12,7 @@ from tests.support.reference import CHANCE
 
 
 class Tabled:
-    """The nodes of a reference tree; it leaves strings to OpenSpiel."""
+    """Batched rules on the nodes of a reference tree; OpenSpiel creates strings."""
 
     def __init__(self, tree: reference.Tree) -> None:
         self.nodes = tree.nodes

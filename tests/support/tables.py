@@ -1,4 +1,4 @@
-"""Tables of the page, laid for a test and cleared away after it."""
+"""Tables of the web page that are closed after a test."""
 
 import contextlib
 import threading
@@ -9,10 +9,12 @@ from spiel_cr.eval.table.series import MatchSeries
 
 @contextlib.contextmanager
 def laying(seconds):
-    """Gives a function that lays tables; they are cleared away at the end.
+    """Yield a function that opens tables, which are closed at the end.
 
     Args:
-      seconds: in which a thread of a table must end. Without a game there is a lobby.
+      seconds: Time limit for the end of a table's thread.
+
+    The lobby opens if a table has no game.
     """
     laid = []
 

@@ -1,4 +1,4 @@
-"""Tasks for workers: sums of random numbers, and what may go wrong on the way."""
+"""Tasks for workers: sums of random numbers, and several kinds of failures."""
 
 import os
 import pathlib
@@ -10,14 +10,14 @@ from spiel_cr.common.checks import check_integer
 
 
 class Tasks:
-    """Does (what, seed): "add", "wait", "stay", "die", "refuse", "fail", "tell"."""
+    """A worker for tasks (kind, seed): add, wait, stay, die, refuse, fail, tell."""
 
     def __init__(self, weights, folder):
         self.weights, self.folder = weights, pathlib.Path(folder)
         self.note("made", "")
 
     def note(self, what, seed):
-        """A line of a file; returns how many there are."""
+        """Append a line to a file, and return the number of lines."""
         file = self.folder / f"{what}{seed}"
         with file.open("ab", buffering=0) as out:
             out.write(f"{os.getpid()}\n".encode())
@@ -44,7 +44,7 @@ class Tasks:
         return (random.normal(size=len(self.weights)) @ self.weights).item()
 
     def tell(self, told, begun):
-        """What is missing of 0, 1, 2, 3; who is mortal dies at the first 2."""
+        """Yield the missing numbers of 0 to 3; a mortal worker dies at the first 2."""
         mortal, *before = told
         for number in range(len(before), 4):
             if mortal and begun == 1 and number == 2:
@@ -53,7 +53,7 @@ class Tasks:
 
 
 class Rests:
-    """Says how often it has rested; its rest ends when there is a file."""
+    """A worker that counts its rests, each of which ends when a file exists."""
 
     def __init__(self, file):
         self.file, self.rests = pathlib.Path(file), 0

@@ -2,22 +2,23 @@
 
     python -m tests.support.two_nodes
 
-prints its address and the process ids of its raylets, the head's first. For each line
-of stdin the second node is replaced, and the line printed again. It ends with stdin.
+prints the cluster's address and the process ids of its raylets, the head's first. For
+each line of stdin, it replaces the second node and prints the line again. It ends when
+stdin is closed.
 """
 
 import os
 import sys
 
-# A small store, so that starting is quick.
+# A small object store makes starting quick.
 SETTINGS = {"num_cpus": 1, "object_store_memory": 80 * 2**20}
 
 
 def main() -> None:
-    """Serves stdin."""
+    """Replace the second node for each line of stdin."""
     from ray import cluster_utils
 
-    # What Ray says to its user goes where errors go.
+    # Messages of Ray go to stderr.
     out = os.fdopen(os.dup(1), "w")
     os.dup2(2, 1)
     head = {**SETTINGS, "include_dashboard": False}

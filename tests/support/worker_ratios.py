@@ -1,11 +1,11 @@
-"""How much quicker commands are with two workers than with one, and Ray beside both.
+"""Speed-up of commands with two workers compared with one, also on a Ray cluster.
 
     python -m tests.support.worker_ratios [--only NAME ...] [--repeats N] [--share X]
 
-runs `spiel-cr` as users do, and prints a table. Each command is run at two sizes: the
-small one has next to nothing to do, so its seconds are those of a start (imports,
-workers, Ray), which the columns "at work" leave out. Of repeats the least seconds
-count. The machine should have nothing else to do; all takes some eight minutes.
+runs `spiel-cr` as users do, and prints a table. Each command is run at two sizes. The
+small size measures the time of a start (imports, workers, Ray), which the columns "at
+work" exclude. The minimum over repeats counts. The machine should be idle; all
+measurements take about eight minutes.
 """
 
 import argparse
@@ -18,9 +18,9 @@ from typing import Any
 
 # One worker, two, and two on a Ray cluster of this machine.
 ONE, TWO, RAY = "--workers=1", "--workers=2", "--workers=2 --ray"
-# By name the words, SIZE in them; the small size, and the large one.
+# By name: the arguments with SIZE, the small size and the large size.
 COMMANDS: dict[str, tuple[str, tuple[Any, Any]]] = {
-    # Matches of a second.
+    # Matches of one second.
     "tournament": (
         "tournament --game=leduc_poker --matches=SIZE --out=DIR "
         "--bots=resolving(iterations=80000);uniform",
@@ -40,7 +40,7 @@ COMMANDS: dict[str, tuple[str, tuple[Any, Any]]] = {
         "--steps=1 --cache=DIR --boards=SIZE",
         (512, 102400),
     ),
-    # Its states stay on this machine.
+    # The states stay on this machine.
     "solve": (
         "solve --game=leduc_poker --algorithm=os-mccfr --form simulator "
         "--no-batched-rules --memory-limit=4GB --iterations=SIZE",
@@ -51,7 +51,7 @@ _ENTRY = "from spiel_cr.eval.cli import entry; entry.main()"
 
 
 def seconds(line: str, size: int | str, where: str) -> float:
-    """Of a command in a new process, wall-clock."""
+    """Return the wall-clock seconds of a command in a new process."""
     with tempfile.TemporaryDirectory() as folder:
         words = line.replace("SIZE", str(size)).replace("DIR", folder).split()
         words = [sys.executable, "-c", _ENTRY, *words, *where.split()]
@@ -61,7 +61,7 @@ def seconds(line: str, size: int | str, where: str) -> float:
 
 
 def main() -> None:
-    """The command."""
+    """Run all measurements and print the table."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--only", nargs="+", choices=COMMANDS, default=list(COMMANDS))
     parser.add_argument("--repeats", type=int, default=1)
@@ -76,7 +76,7 @@ def main() -> None:
     for name in given.only:
         line, (small, large) = COMMANDS[name]
         places = (ONE, TWO) if name == "solve" else (ONE, TWO, RAY)
-        # What is compiled is in its cache then.
+        # This run fills the compilation cache.
         seconds(line, small, ONE)
         many = large
         if isinstance(large, int):

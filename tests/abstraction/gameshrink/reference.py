@@ -1,7 +1,7 @@
-"""Values and best responses of signal games, slowly: one public node after the other.
+"""Slow values and best responses of public-tree games, by recursion over public nodes.
 
-Shares no code with the sequence form. Behaviours are float [S] by logical sequence: the
-empty one, then by public decision in the order of nodes, by signal, by action.
+The module shares no code with the sequence form. Behaviours are float [S], by sequence:
+the empty sequence, then by public decision, private state and action.
 """
 
 import numpy as np
@@ -10,7 +10,7 @@ from spiel_cr.games.histories import TERMINAL
 
 
 def blocks(game, player, behaviour):
-    """For each node at which the player acts [H, A]."""
+    """Return the action probabilities [H, A] of each node at which the player acts."""
     betting, begin, found = game.betting, 1, {}
     for node in np.flatnonzero(betting.player == player):
         actions = int((betting.parent == node).sum())
@@ -23,7 +23,7 @@ def blocks(game, player, behaviour):
 
 
 def random_behaviour(game, player, rng):
-    """Probabilities at random, of one player."""
+    """Return random action probabilities of one player."""
     parts = [np.ones(1)]
     for node in np.flatnonzero(game.betting.player == player):
         actions = int((game.betting.parent == node).sum())
@@ -33,17 +33,17 @@ def random_behaviour(game, player, rng):
 
 
 def value(game, behaviours):
-    """Player 0's expected utility."""
+    """Return player 0's expected utility."""
     return _Game(game, 0, behaviours[1], behaviours[0]).value()
 
 
 def best_value(game, player, other):
-    """What a best response to the other player's behaviour wins."""
+    """Return the best-response value against the other player's behaviour."""
     return _Game(game, player, other, None).value()
 
 
 class _Game:
-    """Goes down the public tree with the other player's reach, and up with values."""
+    """A recursion that passes reach down the public tree and values up."""
 
     def __init__(self, game, player, other, own):
         self.game, self.player = game, player
@@ -68,7 +68,7 @@ class _Game:
         return self.below(0, np.ones(hands)).sum()
 
     def below(self, node, reach):
-        """Values [H] of the own signals at a node, times the other's reach [H']."""
+        """Return counterfactual values [H] at a node, given the other's reach [H']."""
         acts = self.game.betting.player[node]
         if acts == TERMINAL:
             total = np.zeros(len(self.game.parents[self.player][self.round(node)]))

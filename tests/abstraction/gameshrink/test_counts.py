@@ -1,4 +1,4 @@
-"""Matrices as integers: exact, or refused."""
+"""Payoff matrices as exact integers, and errors if they cannot be."""
 
 import dataclasses
 
@@ -14,7 +14,7 @@ from spiel_cr.games.public_tree.payoff_matrices import (
 )
 from spiel_cr.games.public_tree.public_tree_loading import public_tree_game
 from spiel_cr.games.sequence_form.decisions import Payoffs
-from tests.abstraction.gameshrink.test_partition import SMALL, alone
+from tests.abstraction.gameshrink.test_partition import SMALL, trivial_partition
 from tests.support.kuhn_public_tree import kuhn
 
 
@@ -23,8 +23,8 @@ def game():
     return public_tree_game(SMALL)
 
 
-def test_numbers_of_deals(game):
-    """30, 120 and 360 deals of two, three and four cards, over common factors."""
+def test_counts_are_proportional_to_numbers_of_deals(game):
+    """There are 30, 120 and 360 deals; counts are divided by common factors."""
     counts = gameshrink.count(game)
     assert [int(w.sum()) for w in counts.weights[0]] == [15, 60, 180]
     for matrix, whole in zip(game.payoff_matrices, counts.payoff_matrices, strict=True):
@@ -43,8 +43,8 @@ def without_round_0(game):
     )
 
 
-def test_rounds_without_kernels(game):
-    """A signal is dealt as often as those that refine it."""
+def test_counts_of_rounds_without_payoff_matrices(game):
+    """The count of a private state is the sum of its refinements' counts."""
     assert [matrix.round for matrix in game.payoff_matrices] == [
         0,
         1,
@@ -61,7 +61,7 @@ def test_rounds_without_kernels(game):
 
 
 def with_last(game, values, entries=None):
-    """The same with another last matrix, in the places of its first entries."""
+    """Return the game with a last matrix that has `values` as its only entries."""
     last = game.payoff_matrices[-1]
     entries = Payoffs(*(e[: len(values)] for e in last.coordinates()))
     matrix = SparseMatrix(last.round, last.shape, entries._replace(values=values))
@@ -70,7 +70,7 @@ def with_last(game, values, entries=None):
     )
 
 
-def test_what_is_no_count_is_refused(game):
+def test_rejects_probabilities_without_a_common_unit(game):
     unit = game.payoff_matrices[-1].coordinates().values
     fine = with_last(game, np.abs(unit).min() * np.array([1.0, 2 / 3]))
     assert gameshrink.count(fine).payoff_matrices[-1].sum() == 5
@@ -80,17 +80,16 @@ def test_what_is_no_count_is_refused(game):
         gameshrink.count(with_last(game, np.abs(unit).min() * np.array([1.0, np.pi])))
 
 
-def test_what_does_not_fit_is_refused(game):
-    """Differences of products beyond 64 bits are not trusted."""
+def test_raises_if_differences_exceed_64_bits(game):
     small = np.abs(game.payoff_matrices[-1].coordinates().values).min()
     huge = with_last(game, small * np.array([1.0, 2.0**50]))
     with pytest.raises(GameTooLargeError, match="do not fit into 64 bits"):
-        gameshrink.difference(huge, alone(game))
+        gameshrink.difference(huge, trivial_partition(game))
 
 
 @pytest.mark.parametrize("player", [0, 1])
-def test_sums_of_counts_that_wrap_are_refused(player):
-    """Two signals meet 4096 others each: 2^52 times every one, and once."""
+def test_raises_if_sums_of_counts_overflow(player):
+    """Two private states meet 4,096 others each, with counts of 2^52 and 1."""
     count = 4096
     own = np.repeat(np.array([0, 1], np.int32), count)
     other = np.tile(np.arange(count, dtype=np.int32), 2)
@@ -113,8 +112,8 @@ def test_sums_of_counts_that_wrap_are_refused(player):
             refused(game)
 
 
-def test_too_many_hands_are_refused(game):
-    """Ten thousand hands on one board."""
+def test_raises_if_there_are_too_many_pairs_of_hands(game):
+    """There are ten thousand hands on one board."""
     n = np.zeros(10_000, np.int32)
     hands = BoardHands(n, n, np.arange(10_000)[:, None] % 100, n, np.ones(10_000))
     matrix = HandMatrix(2, game.payoff_matrices[-1].shape, (hands, hands), True)

@@ -1,4 +1,4 @@
-"""The exact test: it splits as far as needed and no farther, and loses nothing."""
+"""Lossless partitions: they are the coarsest ones that preserve values."""
 
 import collections
 import dataclasses
@@ -14,23 +14,27 @@ from spiel_cr.games.public_tree.payoff_matrices import BoardHands, HandMatrix
 from spiel_cr.games.public_tree.public_tree_loading import public_tree_game
 from spiel_cr.games.tree.tree_builder import build_tree
 from tests.abstraction.gameshrink.reference import best_value, random_behaviour
-from tests.abstraction.gameshrink.test_partition import SMALL, changed, random_partition
+from tests.abstraction.gameshrink.test_partition import (
+    SMALL,
+    random_partition,
+    with_labels,
+)
 from tests.support import detection, games
 
 SUITED = "python_rhode_island_holdem(num_ranks=4,num_suits=2,max_bets=1)"
-# Four suits: signals of one class stand for unequally many deals.
+# With four suits, private states of one class have different numbers of deals.
 FOUR_SUITS = "python_rhode_island_holdem(num_ranks=2,num_suits=4,max_bets=1)"
 DICE = "liars_dice(numdice=2,dice_sides=2)"
 GAMES = [SUITED, FOUR_SUITS, "python_leduc_poker", "liars_dice(numdice=2,dice_sides=2)"]
 
 
 def reference(game, deals):
-    """Numbers of classes by plain splitting, in fractions of chances.
+    """Return the numbers of classes by repeated splitting with exact fractions.
 
     Args:
-      game: a game in which the first matrix of each round has the chances themselves:
-        somebody has folded.
-      deals: how many deals there are.
+      game: A game whose first payoff matrix of each round is that of a fold, so its
+        entries are the probabilities of deals.
+      deals: Number of deals.
     """
 
     def exact(x):
@@ -81,7 +85,7 @@ def reference(game, deals):
 
 
 @pytest.mark.parametrize(("string", "deals"), [(SMALL, 360), (FOUR_SUITS, 1680)])
-def test_coarsest_by_plain_splitting(string, deals):
+def test_lossless_partition_equals_the_reference(string, deals):
     game = public_tree_game(string)
     partition = gameshrink.lossless_partition(game)
     counts = [partition.num_classes(player) for player in range(2)]
@@ -90,8 +94,8 @@ def test_coarsest_by_plain_splitting(string, deals):
 
 
 @pytest.mark.parametrize("string", GAMES)
-def test_nothing_is_lost(string):
-    """Best responses win the same in both games, whatever the opponent's strategy."""
+def test_lossless_partition_preserves_best_response_values(string):
+    """Best-response values in both games are equal for random opponents."""
     game = public_tree_game(string)
     partition = gameshrink.lossless_partition(game)
     smaller = gameshrink.coarsen(game, partition)
@@ -104,12 +108,12 @@ def test_nothing_is_lost(string):
         assert found == pytest.approx(expected, abs=1e-12)
 
 
-def test_suits_that_make_no_difference_are_found():
-    """Signals of the compiled game are cards with suits; classes are without."""
+def test_lossless_partition_merges_equivalent_suits():
+    """Private states of the game tree have suits; the classes do not."""
     declared = public_tree_game(FOUR_SUITS)
     game = detection.detect(build_tree(FOUR_SUITS))
     assert game.num_private_states(0) == [8, 56, 336]
-    # Other weights, the same classes.
+    # The weights differ, but the classes are the same.
     weights = [gameshrink.count(some).weights[0][2] for some in (game, declared)]
     assert [len(set(w.tolist())) for w in weights] == [1, 2]
     found, expected = (gameshrink.lossless_partition(some) for some in (game, declared))
@@ -120,8 +124,8 @@ def test_suits_that_make_no_difference_are_found():
     assert max(apart) == 2
 
 
-def test_one_class_too_few_is_noticed():
-    """Any two classes of one parent that are merged make a difference."""
+def test_difference_detects_any_two_merged_classes():
+    """Merging any two classes with the same parent changes the game."""
     game = public_tree_game(SMALL)
     partition = gameshrink.lossless_partition(game)
     labels = partition.labels[0][2]
@@ -131,7 +135,9 @@ def test_one_class_too_few_is_noticed():
         other = one - 1
         if above[labels == one][0] != above[labels == other][0]:
             continue
-        fewer = changed(partition, 0, 2, np.where(labels >= one, labels - 1, labels))
+        fewer = with_labels(
+            partition, 0, 2, np.where(labels >= one, labels - 1, labels)
+        )
         found = gameshrink.difference(game, fewer)
         assert found is not None and found.shares[0] != found.shares[1]
         if found.player == 0 and found.round == 2:
@@ -141,7 +147,7 @@ def test_one_class_too_few_is_noticed():
     assert merged > 10
 
 
-def test_random_partitions_lose():
+def test_difference_detects_random_partitions():
     game = public_tree_game(SMALL)
     partition = random_partition(game, np.random.default_rng(0))
     found = gameshrink.difference(game, partition)
@@ -150,21 +156,21 @@ def test_random_partitions_lose():
     assert labels[found.signals[0]] == labels[found.signals[1]]
 
 
-def test_what_a_class_says_of_cards_to_come_counts():
-    """Matrices alike, cards to come not: one signal is refined by a strong one."""
+def test_difference_considers_refinements_in_later_rounds():
+    """Two classes have equal matrices in this round, but different later cards."""
     game = public_tree_game(SMALL)
     partition = gameshrink.lossless_partition(game)
     labels = partition.labels[0][0]
     assert len(set(labels.tolist())) == 3  # ranks
     below = partition.labels[0][1].copy()
-    one = changed(partition, 0, 0, np.minimum(labels, 1))
+    one = with_labels(partition, 0, 0, np.minimum(labels, 1))
     found = gameshrink.difference(game, one)
     assert found is not None and (found.player, found.round) == (0, 0)
     assert found.matrix == -1 and below[found.other] >= 0
 
 
-def whole_deck(num_ranks, num_suits):
-    """Rhode Island Hold'em with each card a card of its own, hand by hand."""
+def full_deck_game(num_ranks, num_suits):
+    """Return Rhode Island Hold'em without merged suits, and its game string."""
     string = f"python_rhode_island_holdem(num_ranks={num_ranks},num_suits={num_suits})"
     strength = three_card_hands.strengths(num_ranks, num_suits)
     size = num_ranks * num_suits
@@ -189,7 +195,7 @@ def whole_deck(num_ranks, num_suits):
         )
         shape = (len(cards[r]), len(cards[r]))
         payoff_matrices.append(HandMatrix(r, shape, (hands, hands), showdown))
-    # The public tree and what is paid are no matter to partitions.
+    # Partitions do not depend on the public tree and the stakes.
     return dataclasses.replace(
         detection.detect(games.compiled("kuhn")),
         parents=(parents, parents),
@@ -200,9 +206,9 @@ def whole_deck(num_ranks, num_suits):
 @pytest.mark.parametrize(
     "size", [(4, 2), pytest.param((13, 4), marks=pytest.mark.slow)]
 )
-def test_the_whole_deck_has_the_classes_of_the_declared_form(size):
-    """Merging suits beforehand loses nothing, and nothing is merged too little."""
-    game, string = whole_deck(*size)
+def test_full_deck_has_as_many_classes_as_the_declared_form(size):
+    """Merging suits beforehand does not change the numbers of classes."""
+    game, string = full_deck_game(*size)
     counts, declared = gameshrink.count(game), public_tree_game(string)
     assert game.num_private_states(0) > declared.num_private_states(0)
     found = gameshrink.lossless_partition(game, counts)

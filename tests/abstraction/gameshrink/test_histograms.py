@@ -1,4 +1,4 @@
-"""GameShrink's published test: its classes, and that they are too few."""
+"""GameShrink's published histogram test, and an example in which it is lossy."""
 
 import collections
 import dataclasses
@@ -20,8 +20,8 @@ from tests.abstraction.gameshrink.test_partition import SMALL
 GAME = "python_rhode_island_holdem(num_ranks={},num_suits={},max_bets=1)"
 
 
-def by_cards(num_ranks, num_suits):
-    """Classes by round, counted card by card."""
+def classes_by_enumeration(num_ranks, num_suits):
+    """Count the classes of each round by enumerating cards."""
     strength = three_card_hands.strengths(num_ranks, num_suits)
     cards = range(num_ranks * num_suits)
 
@@ -53,19 +53,19 @@ def by_cards(num_ranks, num_suits):
 
 
 @pytest.mark.parametrize("size", [(3, 2), (2, 3), (4, 1)])
-def test_classes_card_by_card(size):
+def test_numbers_of_classes_equal_enumeration(size):
     partition = gameshrink.histogram_partition(public_tree_game(GAME.format(*size)))
-    assert partition.num_classes(0) == by_cards(*size)
-    assert partition.num_classes(1) == by_cards(*size)
+    assert partition.num_classes(0) == classes_by_enumeration(*size)
+    assert partition.num_classes(1) == classes_by_enumeration(*size)
 
 
-def similar_by_cards(num_ranks, num_suits, thresholds):
-    """Classes by round if similar hands are merged, by exact sums over all cards."""
+def similar_classes_by_enumeration(num_ranks, num_suits, thresholds):
+    """Count the classes of each round if similar hands are merged, exactly."""
     strength = three_card_hands.strengths(num_ranks, num_suits)
     cards = range(num_ranks * num_suits)
 
     def shares(*known):
-        """Shares of the opponent's cards that lose and that win, over later cards."""
+        """Return the shares of the opponent's cards that lose and that win."""
         rest = [card for card in cards if card not in known]
         if len(known) == 3:
             own, flop, turn = known
@@ -85,7 +85,7 @@ def similar_by_cards(num_ranks, num_suits, thresholds):
     for r, threshold in enumerate(thresholds):
         members = list(itertools.permutations(cards, r + 1))
         points = {member: shares(*member) for member in members}
-        # Hands of one class that has not been found yet, from a first one on.
+        # Collect the hands of a new class, starting with one hand.
         found, open_hands = {}, set(members)
         while open_hands:
             number, queue = len(counts) * 10**6 + len(found), [min(open_hands)]
@@ -119,18 +119,18 @@ def similar_by_cards(num_ranks, num_suits, thresholds):
         ((4, 2), ("1/100", "1/8", "2/5")),
     ],
 )
-def test_similar_hands_card_by_card(size, thresholds):
-    """Chains of hands within the threshold, which includes the threshold itself."""
+def test_numbers_of_similar_classes_equal_enumeration(size, thresholds):
+    """Chains of hands whose distance is at most the threshold are merged."""
     exact = [fractions.Fraction(threshold) for threshold in thresholds]
     game = public_tree_game(GAME.format(*size))
     partition = gameshrink.histogram_partition(game, [float(x) for x in exact])
     partition.check(game)
-    counts = similar_by_cards(*size, exact)
+    counts = similar_classes_by_enumeration(*size, exact)
     assert partition.num_classes(0) == partition.num_classes(1) == counts
     assert counts != gameshrink.histogram_partition(game).num_classes(0)
 
 
-def test_thresholds_from_equivalence_to_one_class():
+def test_thresholds_range_from_equality_to_one_class():
     game = public_tree_game(SUITED)
     exact = gameshrink.histogram_partition(game)
     zero = gameshrink.histogram_partition(game, [0, 0, 0])
@@ -142,14 +142,13 @@ def test_thresholds_from_equivalence_to_one_class():
 
 
 @pytest.mark.parametrize("thresholds", [[0, 0], [0, 0, -1], [0, 0, float("nan")]])
-def test_invalid_thresholds(thresholds):
+def test_rejects_invalid_thresholds(thresholds):
     with pytest.raises(ValueError, match="has 3 rounds; give one number of at least 0"):
         gameshrink.histogram_partition(public_tree_game(SMALL), thresholds)
 
 
 @pytest.mark.parametrize("string", [SUITED, FOUR_SUITS])
-def test_necessary(string):
-    """What is lossless has equal histograms."""
+def test_lossless_classes_have_equal_histograms(string):
     game = public_tree_game(string)
     wide = gameshrink.histogram_partition(game)
     fine = gameshrink.lossless_partition(game)
@@ -161,8 +160,8 @@ def test_necessary(string):
             assert len(pairs) == 1 + labels.max()
 
 
-def test_not_sufficient():
-    """Equal histograms, but the opponent tells the flops apart, and gains by it."""
+def test_equal_histograms_are_not_sufficient_for_losslessness():
+    """The opponent profits from distinguishing two flops with equal histograms."""
     game = public_tree_game(SUITED)
     partition = gameshrink.histogram_partition(game)
     found = gameshrink.difference(game, partition)
@@ -182,8 +181,8 @@ def test_not_sufficient():
 
 
 @pytest.mark.parametrize("thresholds", [None, [0, 0, 0.5]])
-def test_rounds_after_which_nothing_is_paid(thresholds):
-    """Signals of the last round, without matrices, are as alike as their parents."""
+def test_rounds_without_payoffs_keep_the_classes_of_their_parents(thresholds):
+    """The last round has no payoff matrices, so it does not split classes."""
     game = public_tree_game(SMALL)
     kept = game.betting.round[game.terms.leaf] < 2
     first, middle = game.payoff_matrices[:2]

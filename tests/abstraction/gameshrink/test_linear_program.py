@@ -1,4 +1,4 @@
-"""The size of linear programs, and what was published of Rhode Island Hold'em."""
+"""Sizes of linear programs, compared with published sizes of Rhode Island Hold'em."""
 
 import numpy as np
 import pytest
@@ -6,7 +6,7 @@ import pytest
 from spiel_cr.abstraction import gameshrink
 from spiel_cr.games.public_tree.public_tree_loading import public_tree_game
 from spiel_cr.games.tree.tree_builder import build_tree
-from tests.abstraction.gameshrink.test_partition import SMALL, alone
+from tests.abstraction.gameshrink.test_partition import SMALL, trivial_partition
 from tests.support import detection
 
 GAME = "python_rhode_island_holdem"
@@ -15,8 +15,8 @@ GAME = "python_rhode_island_holdem"
 @pytest.mark.parametrize(
     "string", ["kuhn_poker", "python_leduc_poker", "nim(pile_sizes=1;2;3)"]
 )
-def test_size_of_compiled_games(string):
-    """Counted on the compiled game, which lists sequences and payoffs."""
+def test_sizes_equal_those_of_the_game_tree(string):
+    """Count sequences and payoffs in the game tree."""
     tree = build_tree(string)
     decisions = [infosets.decisions for infosets in tree.infosets]
     payoffs = len(np.flatnonzero(np.abs(tree.sequence_form.payoffs.values) > 1e-15))
@@ -27,14 +27,14 @@ def test_size_of_compiled_games(string):
     assert found == (rows, columns, payoffs + entries, payoffs)
 
 
-def test_single_signals_change_nothing():
+def test_trivial_partition_does_not_change_the_size():
     game = public_tree_game(SMALL)
-    same = gameshrink.coarsen(game, alone(game))
+    same = gameshrink.coarsen(game, trivial_partition(game))
     assert gameshrink.lp_size(same) == gameshrink.lp_size(game)
 
 
-@pytest.mark.slow  # a few seconds, most of them for the signal game
-def test_published_sizes():
+@pytest.mark.slow  # a few seconds, mostly to build the public-tree game
+def test_sizes_of_rhode_island_holdem_equal_published_ones():
     """Gilpin & Sandholm 2007: rows without abstraction, rows and nonzeros with it."""
     game = public_tree_game(GAME)
     counts = gameshrink.count(game)
@@ -46,7 +46,7 @@ def test_published_sizes():
     assert size.nonzeros == 50_428_638
     deals = [52, 52 * 51, 52 * 51 * 50]
     assert gameshrink.lp_rows(game.betting, [deals, deals]) == 91_224_226
-    # Suits alone, as the game is declared, and the coarsest that loses nothing.
+    # The declared game, which merges suits, and the coarsest lossless partition.
     assert game.num_private_states(0) == [13, 325, 9997]
     assert gameshrink.lp_size(game).rows == 6_889_976
     lossless = gameshrink.lossless_partition(game, counts)
@@ -54,7 +54,7 @@ def test_published_sizes():
         assert lossless.num_classes(player) == [13, 325, 7969]
     assert gameshrink.lp_size(gameshrink.coarsen(game, lossless)).rows == 5_498_768
     assert gameshrink.difference(game, lossless, counts) is None
-    # A deuce, and flops five and six: equal histograms, other classes of opponents.
+    # A deuce with flops five and six has equal histograms but different opponents.
     found = gameshrink.difference(game, published, counts)
     assert found is not None and found.round == 1
     flops = [game.reader.name(0, 1, s)[-2] for s in found.signals]

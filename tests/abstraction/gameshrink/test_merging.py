@@ -1,4 +1,4 @@
-"""Merged games: fewer signals, numbered board by board, the same game."""
+"""Merging of equivalent private states, which are numbered board by board."""
 
 import numpy as np
 import pytest
@@ -20,7 +20,7 @@ def uniform_nash_conv(game):
     return best_responses.nash_conv(form, best_responses.reach_of(form, behaviour))
 
 
-def test_fewer_signals_and_the_same_game():
+def test_merging_reduces_private_states_and_preserves_the_game():
     whole = public_tree_game(DECK)
     game = merged(whole)
     game.check()
@@ -28,7 +28,7 @@ def test_fewer_signals_and_the_same_game():
     assert uniform_nash_conv(game) == pytest.approx(uniform_nash_conv(whole), abs=1e-12)
 
 
-def test_signals_that_meet_are_neighbours():
+def test_private_states_of_a_board_are_contiguous():
     game = merged(public_tree_game(DECK))
     payoff_matrices = [k.coordinates() for k in game.payoff_matrices if k.round == 2]
     count = game.num_private_states(0)[2]
@@ -43,7 +43,7 @@ def test_signals_that_meet_are_neighbours():
         assert (np.diff(mine) != 0).sum() + 1 == number
 
 
-def test_suits_of_leduc_are_merged():
+def test_merging_leduc_removes_suits():
     whole = detect(games.compiled("leduc"))
     game = merged(whole)
     assert (whole.num_private_states(0), game.num_private_states(0)) == (

@@ -1,4 +1,4 @@
-"""Partitions of signals: what they must be, the game of classes, and the way back."""
+"""Partitions of private states: validation, coarsened games and lifted strategies."""
 
 import pathlib
 
@@ -21,7 +21,7 @@ def game():
 
 
 def random_partition(game, rng, most=4):
-    """Puts signals that refine one class into up to `most` classes at random."""
+    """Return a random partition that splits each class into up to `most` classes."""
     labels = []
     for parents in game.parents:
         above, own = np.zeros(1, int), []
@@ -33,16 +33,16 @@ def random_partition(game, rng, most=4):
     return Partition(tuple(labels))
 
 
-def alone(game):
-    """The partition whose classes are single signals."""
+def trivial_partition(game):
+    """Return the partition whose classes are single private states."""
     return Partition(
         tuple(tuple(np.arange(len(p)) for p in own) for own in game.parents)
     )
 
 
 @pytest.mark.parametrize("seed", range(3))
-def test_lifted_strategies_win_what_they_win(game, seed):
-    """Whatever the partition: two strategies that are lifted are worth the same."""
+def test_lifted_strategies_have_equal_values(game, seed):
+    """For a random partition, lifted strategies have the value of the coarse ones."""
     rng = np.random.default_rng(seed)
     partition = random_partition(game, rng)
     smaller = gameshrink.coarsen(game, partition)
@@ -53,13 +53,13 @@ def test_lifted_strategies_win_what_they_win(game, seed):
     lifted = gameshrink.lift(game, partition, behaviours)
     found, expected = value(smaller, behaviours), value(game, lifted)
     assert found == pytest.approx(expected, abs=1e-12)
-    # A best response knows more than classes.
+    # A best response distinguishes more than classes.
     for player in range(2):
         most = best_value(game, player, lifted[1 - player])
         assert most > best_value(smaller, player, behaviours[1 - player])
 
 
-def test_lifts_of_behaviours_and_of_reach(game):
+def test_lifted_reach_equals_the_reach_of_lifted_behaviours(game):
     rng = np.random.default_rng(5)
     partition = random_partition(game, rng)
     smaller = gameshrink.coarsen(game, partition)
@@ -81,18 +81,18 @@ def reach_of(game, behaviours):
     ]
 
 
-def test_single_signals_change_nothing(game):
-    same = gameshrink.coarsen(game, alone(game))
+def test_trivial_partition_does_not_change_the_game(game):
+    same = gameshrink.coarsen(game, trivial_partition(game))
     for one, other in zip(game.payoff_matrices, same.payoff_matrices, strict=True):
         assert one.shape == other.shape
         for mine, given in zip(one.coordinates(), other.coordinates(), strict=True):
             np.testing.assert_allclose(given, mine, rtol=1e-15)
     for mine, given in zip(game.parents[0], same.parents[0], strict=True):
         assert (mine == given).all()
-    assert gameshrink.difference(game, alone(game)) is None
+    assert gameshrink.difference(game, trivial_partition(game)) is None
 
 
-def test_states_are_read_through_classes(game):
+def test_coarse_reader_returns_classes_of_states(game):
     rng = np.random.default_rng(2)
     partition = random_partition(game, rng)
     smaller = gameshrink.coarsen(game, partition)
@@ -114,33 +114,32 @@ def test_states_are_read_through_classes(game):
 
 
 def deals(state):
-    """How many cards are dealt."""
+    """Return how many cards have been dealt."""
     return sum(m.player == pyspiel.PlayerId.CHANCE for m in state.full_history())
 
 
-def changed(partition, player, round, labels):
+def with_labels(partition, player, round, labels):
     own = [list(some) for some in partition.labels]
     own[player][round] = labels
     return Partition((tuple(own[0]), tuple(own[1])))
 
 
-def test_refusals(game):
-    fine = alone(game)
+def test_rejects_invalid_partitions(game):
+    fine = trivial_partition(game)
     fine.check(game)
     with pytest.raises(ValueError, match="give one label for each"):
-        gameshrink.coarsen(game, changed(fine, 1, 1, np.arange(3)))
+        gameshrink.coarsen(game, with_labels(fine, 1, 1, np.arange(3)))
     gaps = 2 * np.arange(game.num_private_states(0)[2])
     with pytest.raises(ValueError, match="labels.0..2.: .*; number the classes"):
-        gameshrink.difference(game, changed(fine, 0, 2, gaps))
+        gameshrink.difference(game, with_labels(fine, 0, 2, gaps))
     with pytest.raises(ValueError, match="labels.1..2.: a class contains private"):
-        gameshrink.lift(game, changed(fine, 1, 2, 0 * gaps), [np.ones(1)] * 2)
+        gameshrink.lift(game, with_labels(fine, 1, 2, 0 * gaps), [np.ones(1)] * 2)
     with pytest.raises(ValueError, match="behaviour of player 0 has the shape"):
         gameshrink.lift(game, fine, [np.ones(1)] * 2)
 
 
-@pytest.mark.slow  # compiles a program for less than a second of work
-def test_the_reference_agrees_with_exact_best_responses(game):
-    """What the tests here rest on is held to the project's own tools."""
+@pytest.mark.slow  # compiles a function for less than a second of work
+def test_reference_equals_exact_best_responses(game):
     rng = np.random.default_rng(0)
     form = game.sequence_form
     behaviours = [random_behaviour(game, player, rng) for player in range(2)]
@@ -151,7 +150,7 @@ def test_the_reference_agrees_with_exact_best_responses(game):
         assert found == pytest.approx(expected, abs=1e-10)
 
 
-def test_the_example_of_the_documentation(capsys):
+def test_documentation_example_runs(capsys):
     page = pathlib.Path(__file__).parents[3] / "docs" / "how-to" / "abstraction.md"
     code = page.read_text("utf-8").split("```python\n")[1].split("```")[0]
     exec(compile(code, "abstraction.md", "exec"), {"__name__": "docs"})

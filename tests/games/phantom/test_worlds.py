@@ -1,4 +1,4 @@
-"""The form of worlds is the game: sizes, payoffs, iterates and NashConv."""
+"""The phantom form represents the game: sizes, payoffs, iterates and NashConv."""
 
 import functools
 import itertools
@@ -25,24 +25,24 @@ from spiel_cr.solvers.cfr import cfr
 from tests.support import hidden_boards
 
 HEX = "dark_hex(num_rows={},num_cols={})"
-# Worlds, ends, infosets, sequences, pairs and terminal histories.
+# Worlds, terminal worlds, infosets, sequences, pairs and terminal histories.
 SIZES = {
     "phantom_ttt": (
         *(549_946, 255_168, (3_683_314, 2_307_355), (6_384_801, 5_772_465)),
         *((38_520_864, 55_300_608), 9_829_101_024),
     ),
     "dark_hex(board_size=3)": (
-        # Of sequences no other program has told.
+        # The numbers of sequences are not known from another program.
         *(548_650, 257_760, (3_720_850, 2_352_067), None),
         *((37_020_960, 56_979_360), 9_469_697_760),
     ),
 }
-# All boards of which every history is visited.
+# Larger boards whose histories are still all enumerated.
 LARGER = [HEX.format(2, 3), HEX.format(3, 2)]
 SMALL = [HEX.format(2, 2), LARGER[0], *range(10), LARGER[1]]
 
 
-def of_board(seed: int) -> PhantomGame:
+def phantom_game_of_board(seed: int) -> PhantomGame:
     board = hidden_boards.RandomBoard(seed)
     worlds = walk_worlds(board, board)
     sides = tuple(walk_side(worlds, player, lambda *_: None) for player in range(2))
@@ -50,15 +50,17 @@ def of_board(seed: int) -> PhantomGame:
 
 
 @functools.cache
-def pair(name: str | int) -> tuple[PhantomGame, hidden_boards.Enumerated]:
+def phantom_and_enumerated_game(
+    name: str | int,
+) -> tuple[PhantomGame, hidden_boards.Enumerated]:
     if isinstance(name, int):
         board = hidden_boards.RandomBoard(name)
-        return of_board(name), hidden_boards.of_board(board)
+        return phantom_game_of_board(name), hidden_boards.of_board(board)
     return phantom_game(name), hidden_boards.of_states(pyspiel.load_game(name))
 
 
 def places(worlds: PhantomGame, plain: hidden_boards.Enumerated, player: int):
-    """The infosets and sequences of the form that are the enumeration's."""
+    """Return the phantom form's infosets and sequences in the enumeration's order."""
     found = [worlds.infoset_after(history) for history in plain.histories[player]]
     assert {acts for acts, _ in found} <= {player}
     infosets = np.array([infoset for _, infoset in found], np.int64)
@@ -75,8 +77,8 @@ def places(worlds: PhantomGame, plain: hidden_boards.Enumerated, player: int):
         for name in SMALL
     ],
 )
-def test_it_is_the_enumerated_game(name):
-    worlds, plain = pair(name)
+def test_phantom_form_equals_the_enumerated_game(name):
+    worlds, plain = phantom_and_enumerated_game(name)
     assert worlds.num_terminals == plain.terminals
     for player in range(2):
         infosets, sequences = places(worlds, plain, player)
@@ -111,8 +113,8 @@ def _entries(rows, columns, values) -> dict:
         )
     ],
 )
-def test_iterates_and_nash_conv_are_those_of_the_enumerated_game(name, algorithm):
-    worlds, plain = pair(name)
+def test_iterates_and_nash_conv_equal_those_of_the_enumerated_game(name, algorithm):
+    worlds, plain = phantom_and_enumerated_game(name)
     solvers = [
         cfr.make_solver(form, config=find(algorithm).config, compile="once")
         for form in (worlds.sequence_form, plain.sequence_form)
@@ -128,8 +130,8 @@ def test_iterates_and_nash_conv_are_those_of_the_enumerated_game(name, algorithm
     assert ours == pytest.approx(theirs, abs=1e-9)
 
 
-def test_regrets_are_compared_with_what_one_plan_of_the_other_player_can_pay():
-    """Sums over all histories of a world would take true regrets for rounding."""
+def test_rounding_tolerance_is_bounded_by_pure_opponent_strategies():
+    """With sums over all histories of a world, true regrets would count as rounding."""
     game = phantom_game(HEX.format(2, 3))
     for player, side in enumerate(game.sides):
         behaviour = conversions.uniform_behaviour(side.decisions)
@@ -144,7 +146,7 @@ def test_regrets_are_compared_with_what_one_plan_of_the_other_player_can_pay():
         assert tolerance.sum() == pytest.approx(wanted, rel=1e-12)
 
 
-def test_uniform_play_is_worth_what_openspiel_says():
+def test_best_responses_to_uniform_play_have_known_values():
     name = HEX.format(2, 2)
     worlds = phantom_game(name)
     behaviour = tuple(
@@ -169,10 +171,10 @@ def test_uniform_play_is_worth_what_openspiel_says():
         pytest.param((4, 2), 3, marks=pytest.mark.slow),
     ],
 )
-def test_best_responses_are_those_of_beliefs(shape, seed):
-    """Boards of 2x4 have 44 million histories, 4x2 have 119; beliefs need none of them.
+def test_best_responses_equal_those_from_beliefs(shape, seed):
+    """Boards of 2x4 and 4x2 have 44 and 119 million histories, which beliefs avoid.
 
-    For that the policy, uniform or drawn, is one of stones and attempts in any order.
+    The policy, uniform or random, depends only on the sets of stones and attempts.
     """
     name = HEX.format(*shape)
     cells = shape[0] * shape[1]
@@ -209,14 +211,14 @@ def test_each_history_leads_to_its_infoset():
         assert number == len(worlds.sides[player].decisions)
 
 
-def test_states_of_other_games_are_refused():
+def test_rejects_histories_that_reach_no_decision():
     worlds = phantom_game(HEX.format(2, 2))
     for history in ([0, 0, 0], [9], [0, 1, 2, 3]):
         with pytest.raises(ValueError, match="do not lead to a decision"):
             worlds.infoset_after(history)
 
 
-def test_what_is_no_hidden_board_is_refused():
+def test_rejects_games_that_are_not_phantom_games():
     names = ("kuhn_poker", "phantom_ttt(gameversion=abrupt)")
     for name in (*names, "dark_hex(board_size=2,obstype=reveal-numturns)"):
         with pytest.raises(ValueError, match="phantom game; give its"):
@@ -232,7 +234,7 @@ def test_what_is_no_hidden_board_is_refused():
         (lambda f, t: (f & (t > 2), t), "has made every attempt"),
     ],
 )
-def test_rules_that_break_a_promise_are_refused(wrong, why, monkeypatch):
+def test_rejects_invalid_move_outcomes(wrong, why, monkeypatch):
     board = hidden_boards.RandomBoard(1)
     true = board.move_outcomes
     monkeypatch.setattr(board, "move_outcomes", lambda states: wrong(*true(states)))
@@ -242,7 +244,7 @@ def test_rules_that_break_a_promise_are_refused(wrong, why, monkeypatch):
 
 
 @pytest.mark.parametrize("name", SIZES)
-def test_memory_is_refused_before_the_work(name, monkeypatch):
+def test_memory_limit_is_checked_before_building(name, monkeypatch):
     """The form needs 4 GB, so the limit is half of that."""
     monkeypatch.setattr("spiel_cr.games.phantom.game.walk_worlds", None)
     with pytest.raises(GameTooLargeError, match="phantom form needs more than"):
@@ -253,7 +255,7 @@ def test_memory_is_refused_before_the_work(name, monkeypatch):
         assert estimated == pytest.approx(pairs[player], rel=0.15)
 
 
-def test_memory_is_refused_on_the_way(monkeypatch):
+def test_memory_limit_is_checked_while_building(monkeypatch):
     monkeypatch.setattr(
         "spiel_cr.games.phantom.game.estimate_phantom_worlds", lambda *_: 0
     )
@@ -263,13 +265,13 @@ def test_memory_is_refused_on_the_way(monkeypatch):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", SIZES)
-def test_large_boards(name):
+def test_sizes_of_large_boards(name):
     worlds, ends, infosets, sequences, pairs, terminals = SIZES[name]
     game = phantom_game(name, memory_limit="none")
     assert (game.worlds.player == TERMINAL).sum() == ends
     assert len(game.worlds) == worlds and game.num_terminals == terminals
     assert tuple(len(side.decisions) for side in game.sides) == infosets
-    # But for the empty one.
+    # The empty sequence is not counted.
     found = tuple(side.decisions.num_sequences - 1 for side in game.sides)
     assert game.pairs == pairs and sequences in (None, found)
     if name != "phantom_ttt":

@@ -1,4 +1,4 @@
-"""The contract of public-tree games: right ones pass; each kind of mistake is named."""
+"""The check of public-tree games: valid games pass, and errors name the mistake."""
 
 import dataclasses
 
@@ -19,16 +19,16 @@ RHODE = (
 
 
 @pytest.mark.parametrize("string", [LEDUC, RHODE, "liars_dice(numdice=1,dice_sides=3)"])
-def test_declared_games_pass(string):
+def test_check_accepts_declared_games(string):
     comparison.check_tree(loading.public_tree_game(string), build_tree(string))
 
 
-def test_a_game_written_by_hand_passes():
+def test_check_accepts_a_hand_written_game():
     comparison.check_tree(kuhn(), build_tree("kuhn_poker"))
 
 
-def test_payoffs_are_held_to_the_largest_one():
-    """It is a third in Kuhn poker: 2 chips times the odds of a deal."""
+def test_tolerance_is_relative_to_the_largest_payoff():
+    """In Kuhn poker it is 1/3: 2 chips times the probability of a deal."""
     tree = build_tree("kuhn_poker")
     game = kuhn()
 
@@ -45,7 +45,7 @@ def check(game):
     comparison.check_tree(game, build_tree(LEDUC))
 
 
-def test_a_wrong_stake_is_named():
+def test_check_reports_a_wrong_stake():
     game = loading.public_tree_game(LEDUC)
     stake = game.terms.stake.copy()
     stake[3] *= 2
@@ -54,7 +54,7 @@ def test_a_wrong_stake_is_named():
         check(dataclasses.replace(game, terms=terms))
 
 
-def test_other_actions_are_named():
+def test_check_reports_different_actions():
     game = loading.public_tree_game(LEDUC)
     action = np.where(game.betting.action == 2, 3, game.betting.action)
     betting = game.betting
@@ -63,8 +63,8 @@ def test_other_actions_are_named():
         check(dataclasses.replace(game, betting=betting))
 
 
-class Constant:
-    """A reader that sees one private state only."""
+class ConstantReader:
+    """A reader that maps all states to one private state."""
 
     def private_state(self, state, player):
         return 0
@@ -73,9 +73,9 @@ class Constant:
         return str(private_state)
 
 
-def test_signals_that_nobody_has_are_named():
+def test_check_reports_private_states_that_never_occur():
     game = loading.public_tree_game(LEDUC)
     with pytest.raises(
         InvalidGameError, match="never has private state 1 after actions"
     ):
-        check(dataclasses.replace(game, reader=Constant()))
+        check(dataclasses.replace(game, reader=ConstantReader()))

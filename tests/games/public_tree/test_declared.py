@@ -1,4 +1,4 @@
-"""Declared public-tree games: equal to the compiled games; false ones are refused."""
+"""Declared public-tree games: equality with game trees, and invalid declarations."""
 
 import pathlib
 import re
@@ -37,8 +37,8 @@ def small(num_ranks, num_suits, max_bets=1):
     )
 
 
-class Changed:
-    """Rules with other methods; what is not changed is that of the game."""
+class ChangedRules:
+    """Batched rules of a game with some methods replaced."""
 
     def __init__(self, rules, **methods):
         self._rules, self._methods = rules, methods
@@ -56,18 +56,18 @@ class Changed:
 
 def build(string, **methods):
     game = pyspiel.load_game(string)
-    rules = Changed(of_game(game), **methods)
+    rules = ChangedRules(of_game(game), **methods)
     return declaration.build(game, rules, np.random.default_rng(3))
 
 
 def dealt(rules, states, player):
-    """A poker player's cards and the public ones: suits are not exchanged."""
+    """Return a poker player's own and public cards, without merging suits."""
     seen = 0b111111 << 6 * player | 0xFFF << 12
     return states[:, 1] & seen
 
 
 def node_of(betting, actions):
-    """The public node after some actions."""
+    """Return the public node after some actions."""
     node = 0
     for action in actions:
         below = (betting.parent == node) & (betting.action == action)
@@ -76,7 +76,7 @@ def node_of(betting, actions):
 
 
 def coupling(game):
-    """The declaration's payoffs by the players' last (node, private state, action)."""
+    """Return payoffs by the players' last (node, private state, action)."""
     betting, total = game.betting, {}
 
     def last(player, node, private_state, later):
@@ -100,7 +100,7 @@ def coupling(game):
 
 
 def merged(tree, game):
-    """The same from the compiled game, whose infosets are found by the reader."""
+    """Return the same for the game tree, whose infosets the reader maps."""
     names = []
     for player, own in enumerate(tree.infosets):
         found = [None]
@@ -123,7 +123,7 @@ def merged(tree, game):
 
 
 def check_equal(string, game):
-    """Payoffs and infosets are those of the compiled game; returns its infosets."""
+    """Compare payoffs and infosets with the game tree; return its infoset counts."""
     tree = build_tree(string)
     names, expected = merged(tree, game)
     mine = coupling(game)
@@ -152,13 +152,13 @@ EQUAL = [
 
 
 @pytest.mark.parametrize("string", EQUAL)
-def test_it_is_the_compiled_game(string):
+def test_public_tree_game_equals_the_game_tree(string):
     check_equal(string, loading.public_tree_game(string))
 
 
 @slow
 @pytest.mark.parametrize("string", [small(2, 2), small(3, 2)])
-def test_without_exchange_of_suits_infosets_are_those_of_the_game(string):
+def test_infosets_without_suit_symmetry_equal_those_of_the_tree(string):
     game = build(string, private_state=dealt)
     infosets = check_equal(string, game)
     for player in range(2):
@@ -167,7 +167,7 @@ def test_without_exchange_of_suits_infosets_are_those_of_the_game(string):
 
 
 def lifted(whole, merged_game, behaviours):
-    """Strategies of a game with merged states in the one without, and its reach."""
+    """Return the unmerged game's sequence form and the reach of lifted strategies."""
     whole_form = whole.sequence_form
     reach = []
     for player, behaviour in enumerate(behaviours):
@@ -204,8 +204,8 @@ def lifted(whole, merged_game, behaviours):
         *(small(*deck) for deck in ((4, 2), (3, 3), (2, 4))),
     ],
 )
-def test_exchange_of_suits_loses_nothing(string):
-    """Values and best responses of random strategies that ignore names of suits."""
+def test_merging_suits_preserves_values_and_best_responses(string):
+    """Use random strategies that do not distinguish equivalent suits."""
     whole, game = build(string, private_state=dealt), loading.public_tree_game(string)
     assert sum(game.num_private_states(0)) < sum(whole.num_private_states(0))
     own_form = game.sequence_form
@@ -228,18 +228,18 @@ def test_exchange_of_suits_loses_nothing(string):
 
 
 def linear_program_rows(game):
-    """A constraint for each sequence of one player, and each infoset of the other."""
+    """Return the number of constraints of the sequence-form linear program."""
     own, other = (game.public_decisions[player] for player in range(2))
     return own.num_sequences + 1 + other.first_infoset[-1]
 
 
 @slow
 def test_rhode_island_holdem_has_its_published_size():
-    """Figures of Gilpin and Sandholm (2007) and of the game's own docstring."""
+    """Compare with Gilpin and Sandholm (2007) and with the game's docstring."""
     game = loading.public_tree_game(RHODE)
     betting = game.betting
     assert game.num_private_states(0) == game.num_private_states(1) == [13, 325, 9997]
-    # Deals that enter each round, and those below chance nodes before it.
+    # The number of deals that enter each round.
     entering = np.array([52 * 51, 52 * 51 * 50, 52 * 51 * 50 * 49])
     ends = np.bincount(betting.round[betting.player == TERMINAL])
     decisions = np.bincount(betting.round[betting.player != TERMINAL])
@@ -260,23 +260,23 @@ def test_rhode_island_holdem_has_its_published_size():
     value = (reach[leaf] * stake * total[matrix]).sum()
     assert value == pytest.approx(1.781322, abs=5e-7)
     assert linear_program_rows(game) == 6_889_976
-    # No suit is exchanged: every card and board.
+    # Without merging suits, every card and board is a private state.
     whole = build(RHODE, private_state=dealt)
     assert whole.num_private_states(0) == [52, 52 * 51, 52 * 51 * 50]
     assert linear_program_rows(whole) == 91_224_226
 
 
 @slow
-def test_two_dice_of_five_sides():
+def test_size_of_liars_dice_with_two_dice_of_five_sides():
     game = loading.public_tree_game(LIARS.format(2, 5))
     assert game.num_private_states(0) == game.num_private_states(1) == [15]
-    # Lists of rising bids, and doubts after all but the empty one.
+    # Decisions are increasing lists of bids; all but the empty one may be challenged.
     assert (game.betting.player != TERMINAL).sum() == 2**20
     assert len(game.terms.leaf) == 2**20 - 1
     assert len(game.payoff_matrices) == 20
 
 
-def test_signals_of_states_and_their_names():
+def test_reader_maps_states_to_named_private_states():
     game = loading.public_tree_game(small(3, 4))
     state = game.game.new_initial_state()
     with pytest.raises(ValueError, match="ends at a chance node"):
@@ -286,10 +286,10 @@ def test_signals_of_states_and_their_names():
     names = [
         game.reader.name(p, 1, game.reader.private_state(state, p)) for p in (0, 1)
     ]
-    # Player 1 has the ace of another suit than the flop's: one such deal.
+    # The suit of player 1's ace differs from that of the flop.
     assert names == ["2c | 3c", "Ac | 3d"]
     other = game.game.new_initial_state()
-    for action in (1, 8, 1, 1, 5):  # the same with other suits, but for player 1
+    for action in (1, 8, 1, 1, 5):  # the same with renamed suits
         other.apply_action(action)
     private_states = [
         [game.reader.private_state(s, p) for s in (state, other)] for p in (0, 1)
@@ -311,14 +311,14 @@ def test_signals_of_states_and_their_names():
             assert len(named) == len(some)
 
 
-def test_names_come_from_information_states_where_the_rules_have_none():
+def test_names_default_to_information_state_strings():
     game = build(LEDUC, private_state_names=None)
     assert game.reader.name(1, 1, 0) == "p1 card 0 public 0 bets ddccd"
     dice = loading.public_tree_game(LIARS.format(2, 2))
     assert [dice.reader.name(0, 0, k) for k in range(3)] == ["1 1", "1 2", "2 2"]
 
 
-def test_signals_come_in_order_of_those_that_they_refine():
+def test_private_states_are_sorted_by_their_parents():
     def backwards(rules, states, player):
         seen = dealt(rules, states, player)
         return np.column_stack([seen >> 12, seen >> 6 * player & CARD])
@@ -334,7 +334,7 @@ CARD = (1 << 6) - 1
 
 
 def by_own_card(change):
-    """Rules that are changed where player 0 has card 1, in the first round of bets."""
+    """Change the result of a method of the rules if player 0 has card 1."""
 
     def method(rules, states, *rest):
         result = np.array(getattr(rules, change.__name__)(states, *rest))
@@ -354,7 +354,7 @@ def current_player(result, card, states):
 
 
 def chance_probabilities(result, card, states):
-    """Odds of the public card depend on the bets."""
+    """Let probabilities of the public card depend on the bets."""
     raised = (states[:, 0] > 8) & (result > 0).all(axis=1)
     result[raised] = [0.5, 0.25, 0.25]
     return result
@@ -364,36 +364,36 @@ def returns(result, card, states):
     return np.where(card & (abs(result) == 3), 2 * result, result)
 
 
-def forgets(rules, states, player):
-    """Only the public card, once it is there."""
+def forgets_own_card(rules, states, player):
+    """Return only the public card after it is dealt."""
     public = states[:, 1] >> 12
     return np.where(public > 0, public, rules.private_state(states, player))
 
 
-def merges(rules, states, player):
-    """The two lowest ranks, which do not win alike."""
+def merges_lowest_ranks(rules, states, player):
+    """Merge the two lowest ranks, although their payoffs differ."""
     seen = dealt(rules, states, player)
     own = (seen >> 6 * player) & CARD
     return np.column_stack([np.maximum(own, 2), seen >> 12])
 
 
-def blurs(rules, states, player):
-    """The two lowest public cards."""
+def merges_lowest_public_cards(rules, states, player):
+    """Merge the two lowest public cards."""
     seen = dealt(rules, states, player)
     public = seen >> 12
     blurred = np.where(public > 0, np.maximum(public, 2), 0)
     return np.column_stack([seen >> 6 * player & CARD, blurred])
 
 
-def remembers(rules, states, player):
-    """The two lowest ranks are one in the first round only."""
-    merged = merges(rules, states, player)
+def refines_ranks_later(rules, states, player):
+    """Merge the two lowest ranks in the first round only."""
+    merged = merges_lowest_ranks(rules, states, player)
     own = dealt(rules, states, player) >> 6 * player & CARD
     merged[:, 0] = np.where(merged[:, 1] > 0, own, merged[:, 0])
     return merged
 
 
-def peeks(rules, states, player):
+def observes_all_cards(rules, states, player):
     return states[:, 1]
 
 
@@ -403,11 +403,23 @@ FALSE = [
         "depends on the bets",
     ),
     ({"private_state": lambda r, s, p: s[:, 1] * 0.5}, "it must give integers"),
-    ({"private_state": forgets}, "which is imperfect recall"),
-    ({"private_state": blurs}, "has one private state, although its payoffs differ"),
-    ({"private_state": merges}, "although different private states may follow"),
-    ({"private_state": remembers}, "although different private states may follow"),
-    ({"private_state": peeks}, "two private states with the same information"),
+    ({"private_state": forgets_own_card}, "which is imperfect recall"),
+    (
+        {"private_state": merges_lowest_public_cards},
+        "has one private state, although its payoffs differ",
+    ),
+    (
+        {"private_state": merges_lowest_ranks},
+        "although different private states may follow",
+    ),
+    (
+        {"private_state": refines_ranks_later},
+        "although different private states may follow",
+    ),
+    (
+        {"private_state": observes_all_cards},
+        "two private states with the same information",
+    ),
     ({"payoff_key": lambda r, s: s[:, 0] * 0}, "not proportional"),
     ({"payoff_key": lambda r, s: s}, "payoff_key depends on the deals"),
     ({"legal_actions_mask": by_own_card(legal_actions_mask)}, "other actions are"),
@@ -424,41 +436,41 @@ FALSE = [
 
 
 @pytest.mark.parametrize(("methods", "reason"), FALSE)
-def test_false_declarations_are_refused(methods, reason):
+def test_rejects_invalid_declarations(methods, reason):
     with pytest.raises(InvalidGameError, match=reason):
         build(LEDUC, **methods)
 
 
-def test_payoffs_that_no_stake_explains_take_more_kernels():
-    """They are no false declaration: as long as private states say who gets what."""
+def test_non_proportional_payoffs_get_more_payoff_matrices():
+    """Such a declaration is valid if private states determine the payoffs."""
 
-    class Odd(leduc_poker.LeducPokerGame):
+    class NonProportionalLeducGame(leduc_poker.LeducPokerGame):
         def batched_rules(self):
-            return Changed(super().batched_rules(), returns=by_own_card(returns))
+            return ChangedRules(super().batched_rules(), returns=by_own_card(returns))
 
-    game = loading.public_tree_game(Odd())
+    game = loading.public_tree_game(NonProportionalLeducGame())
     assert len(game.payoff_matrices) > len(
         loading.public_tree_game(LEDUC).payoff_matrices
     )
-    check_equal(Odd(), game)
+    check_equal(NonProportionalLeducGame(), game)
 
 
-def test_a_public_tree_that_does_not_fit_is_refused():
+def test_raises_if_the_public_tree_exceeds_the_memory_limit():
     with pytest.raises(GameTooLargeError, match="public nodes"):
         loading.public_tree_game(LIARS.format(3, 6), memory_limit="350MB")
 
 
-def test_public_trees_are_refused_before_they_are_made():
+def test_memory_limit_is_checked_before_each_level_is_built():
     opened = open_game(LIARS.format(5, 6))
     told = []
     with pytest.raises(GameTooLargeError, match="public nodes"):
         asked = CheckedRules(opened.game, opened.rules)
         public_tree.grow(asked, "700MB", told.append)
-    # A level of half a million nodes fits, and the next one has eleven times as many.
+    # A level of half a million nodes fits; the next level is eleven times as large.
     assert 500_000 < sum(told) < 700_000
 
 
-def test_games_that_nobody_declares():
+def test_rejects_games_without_a_declaration():
     assert loading.declared(open_game(LEDUC))
     assert loading.declared(open_game(LIARS.format(1, 3)))
     for string in ("kuhn_poker", "phantom_ttt", "python_ii_goofspiel"):
@@ -468,21 +480,21 @@ def test_games_that_nobody_declares():
 
 
 def ranks_only(rules, states, player):
-    """A flush is not seen."""
+    """Return the ranks, which do not determine a flush."""
     seen = dealt(rules, states, player)
     places = [player, 2, 3]
     return np.column_stack([((seen >> 6 * p & CARD) + 1) // 2 for p in places])
 
 
-def test_suits_that_make_a_difference_are_not_merged():
+def test_rejects_private_states_that_ignore_relevant_suits():
     with pytest.raises(InvalidGameError, match="has one private state, although"):
         build(small(3, 2), private_state=ranks_only)
 
 
 class OnePile:
-    """Two take one or two of five in turn; who takes the last one wins.
+    """Nim with a pile of five: take one or two; the player who takes the last one wins.
 
-    States are int64 [n, 2]: what is left, and who takes.
+    States are int64 [n, 2]: the size of the pile and the player to move.
     """
 
     def new_initial_states(self):
@@ -507,31 +519,31 @@ class OnePile:
         return np.zeros(len(states), np.int8)
 
 
-def test_a_game_without_deals():
-    """One private state, which tells nothing, and one matrix: player 0 wins or not."""
+def test_builds_games_without_chance():
+    """Such a game has one private state per player and one payoff matrix."""
     game = declaration.build(
         pyspiel.load_game("kuhn_poker"), OnePile(), np.random.default_rng(0)
     )
-    # Ways to write 0 to 5 as ordered sums of ones and twos: Fibonacci's numbers.
+    # Ordered sums of ones and twos that equal 0 to 5 are counted by Fibonacci numbers.
     assert len(game.betting) == 1 + 1 + 2 + 3 + 5 + 8
     assert game.num_private_states(0) == game.num_private_states(1) == [1]
     (matrix,) = game.payoff_matrices
     assert [part.tolist() for part in matrix.coordinates()] == [[0], [0], [1]]
-    # Three or five takes of player 0 and 1 in turn: the first one took the last.
+    # After an odd number of moves, player 0 has made the last one.
     takes = np.zeros(len(game.betting), int)
     for node in range(1, len(takes)):
         takes[node] = 1 + takes[game.betting.parent[node]]
     assert (game.terms.stake == 2 * (takes[game.terms.leaf] % 2) - 1).all()
 
 
-def test_too_many_deals_are_refused(monkeypatch):
+def test_raises_if_there_are_too_many_deals(monkeypatch):
     monkeypatch.setattr(declaration, "_MOST_PLAYED", 1e5)
     with pytest.raises(GameTooLargeError, match=r"about 1\.2e\+05 deals") as caught:
         loading.public_tree_game(small(10, 2))  # 20 * 19 * 18 * 17 = 116 280
     assert "choose fewer cards" in str(caught.value)
 
 
-def test_memory_is_watched_while_deals_are_played(monkeypatch):
+def test_memory_limit_is_checked_while_deals_are_enumerated(monkeypatch):
     game, held = pyspiel.load_game(LEDUC), iter([0, 0, 0, 2**40])
     monkeypatch.setattr(estimate, "_EVERY", np.inf)
     monkeypatch.setattr(declaration.memory, "held_bytes", lambda: next(held))
@@ -541,15 +553,15 @@ def test_memory_is_watched_while_deals_are_played(monkeypatch):
         )
 
 
-def test_leaves_by_the_million_need_keys(monkeypatch):
+def test_games_with_many_leaves_require_payoff_keys(monkeypatch):
     monkeypatch.setattr(declaration, "_MOST_PAYOFFS", 64 * 20)
     assert len(build(LIARS.format(1, 3)).terms.leaf) == 63  # 12 keys
     with pytest.raises(GameTooLargeError, match="a method payoff_key"):
         build(LIARS.format(1, 3), payoff_key=None)
 
 
-def test_deals_in_parts(monkeypatch):
-    """As many at a time as there may be, and sums settled on the way."""
+def test_enumerating_deals_in_chunks_gives_the_same_game(monkeypatch):
+    """Deals are enumerated in chunks, and sums are reduced in between."""
     whole = loading.public_tree_game(small(2, 3))
     monkeypatch.setattr(deals, "_CHUNK", 30)
     monkeypatch.setattr(deals, "_WAITING", 20)
@@ -561,17 +573,18 @@ def test_deals_in_parts(monkeypatch):
 
 
 @pytest.mark.parametrize(("most", "few", "many"), [(40, 1, 5), (1, 0, 4)])
-def test_some_signals_are_looked_at_where_deals_are_many(monkeypatch, most, few, many):
-    """Fourteen are false: one of each player in the first round, six in the second.
+def test_large_games_check_a_sample_of_private_states(monkeypatch, most, few, many):
+    """Fourteen private states are invalid: per player 1 in round one, 6 in round two.
 
-    One is looked at in 95 % of the builds with a share of 40 / 210, in 6 % with
-    1 / 210: either count of five is missed by chance less often than once in 10^5.
+    A build checks at least one of them with probability 95% if it samples 40 of 210
+    states, and 6% if it samples 1. Either bound on five builds fails by chance with
+    probability below 1e-5.
     """
     monkeypatch.setattr(symmetry, "_MOST_DEALS", most)
     game = pyspiel.load_game(f"{LEDUC}(num_ranks=6)")
     found = 0
     for seed in range(5):
-        rules = Changed(of_game(game), private_state=merges)
+        rules = ChangedRules(of_game(game), private_state=merges_lowest_ranks)
         try:
             declaration.build(game, rules, np.random.default_rng(seed))
         except InvalidGameError:
@@ -579,9 +592,10 @@ def test_some_signals_are_looked_at_where_deals_are_many(monkeypatch, most, few,
     assert few <= found <= many
 
 
-# Two cards, a bet, two public cards: after a check with a bet between them, or at once
-# after an all-in. Stages: deals 0 and 1, player 0, player 1 facing the all-in, deal,
-# player 1, deal, end; deals after the all-in, end; folded.
+# A game with two private cards, a bet and two public cards. After a check, there is a
+# bet between the public cards; after an all-in, both follow at once. Stages: deals 0
+# and 1, player 0, player 1 facing the all-in, deal, player 1, deal, end; deals after
+# the all-in, end; folded.
 MOVER = np.array([CHANCE, CHANCE, 0, 1, CHANCE, 1, CHANCE, TERMINAL, -1, -1, -4, -4])
 AFTER = np.array(
     [[1] * 2, [2] * 2, [4, 3], [11, 8], [5] * 2, [6, 11], [7] * 2]
@@ -590,7 +604,7 @@ AFTER = np.array(
 
 
 class AllIn:
-    """States are int64 [n, 5]: the stage, and four cards of five, 0 for none."""
+    """Rules with states int64 [n, 5]: the stage and four cards (0 if not dealt)."""
 
     def new_initial_states(self):
         return np.zeros((1, 5), np.int64)
@@ -632,7 +646,7 @@ class AllIn:
 
 
 def uniform_value(rules, states):
-    """Player 0's under uniform play, state by state."""
+    """Return player 0's value under uniform play, by recursion."""
     (player,) = rules.current_player(states)
     if player == TERMINAL:
         return rules.returns(states)[0]
@@ -645,8 +659,8 @@ def uniform_value(rules, states):
     return np.mean(below)
 
 
-def test_a_round_may_be_left_out():
-    """After an all-in both public cards follow at once."""
+def test_betting_may_skip_a_round():
+    """After an all-in, both public cards follow without a bet between them."""
     rules = AllIn()
     game = declaration.build(
         pyspiel.load_game("kuhn_poker"), rules, np.random.default_rng(0)
@@ -663,9 +677,9 @@ def test_a_round_may_be_left_out():
     assert value == pytest.approx(expected, abs=1e-12)
 
 
-def test_no_line_of_bets_meets_all_rounds():
-    class Apart(AllIn):
-        """Another deal after the pass of player 1, and the all-in skips a deal."""
+def test_rejects_games_in_which_no_betting_visits_all_rounds():
+    class SkippedRounds(AllIn):
+        """Rules in which every line of betting skips a round."""
 
         def legal_actions_mask(self, states):
             mask = super().legal_actions_mask(states)
@@ -674,11 +688,11 @@ def test_no_line_of_bets_meets_all_rounds():
 
     game = pyspiel.load_game("kuhn_poker")
     with pytest.raises(InvalidGameError, match="no line of bets visits all of its 3"):
-        declaration.build(game, Apart(), np.random.default_rng(0))
+        declaration.build(game, SkippedRounds(), np.random.default_rng(0))
 
 
-def test_the_example_of_the_documentation(capsys):
-    """It goes on from the example of batched rules."""
+def test_documentation_example_runs(capsys):
+    """The example continues that of the page on batched rules."""
     docs = pathlib.Path(__file__).parents[3] / "docs" / "how-to"
     names = {"__name__": "example"}
     for page, section, end in (

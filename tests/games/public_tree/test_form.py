@@ -1,4 +1,4 @@
-"""The public-tree form is the game that its payoffs, listed one by one, describe."""
+"""The public-tree form equals the game of its individually listed payoffs."""
 
 from multiprocessing.reduction import ForkingPickler
 
@@ -18,13 +18,13 @@ from spiel_cr.solvers.algorithms import find
 from spiel_cr.solvers.cfr import cfr
 from tests.support import kuhn_public_tree
 
-# Signals of both players by round: slices too narrow to move whole, and wide ones.
+# Private states of both players by round: narrow and wide slices.
 NARROW = ((2, 3, 5), (3, 4, 7))
 WIDE = ((2, 9, 23), (3, 8, 30))
 
 
 def random_parts(sizes, *, weighted, rng, decisions=5):
-    """Public decisions, private states and payoffs of no game that has a name."""
+    """Return random public decisions, private states and payoffs."""
     sides, parents = [], []
     for counts in sizes:
         above = (1, *counts)
@@ -99,7 +99,7 @@ def random_reach(decisions, rng):
 @pytest.mark.parametrize(
     "seed", [0, *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(1, 8))]
 )
-def test_products_are_the_listed_payoffs(sizes, seed):
+def test_values_equal_those_of_listed_payoffs(sizes, seed):
     rng = np.random.default_rng(seed)
     parts = random_parts(sizes, weighted=False, rng=rng)
     products = form.build(*parts)
@@ -127,7 +127,7 @@ def test_products_are_the_listed_payoffs(sizes, seed):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("algorithm", ["cfr+", "dcfr"])
-def test_iterates_are_those_of_the_listed_payoffs(algorithm):
+def test_iterates_equal_those_of_listed_payoffs(algorithm):
     parts = random_parts(WIDE, weighted=False, rng=np.random.default_rng(5))
     products = form.build(*parts)
     listed = layout.build(products.decisions, products.payoffs)
@@ -152,7 +152,7 @@ def test_iterates_are_those_of_the_listed_payoffs(algorithm):
     )
 
 
-def test_weights_are_seen_by_the_opponent_only():
+def test_weights_affect_only_values_of_the_opponent():
     rng = np.random.default_rng(7)
     sides, parents, payoff_matrices, terms, constants = random_parts(
         WIDE, weighted=True, rng=rng
@@ -161,7 +161,7 @@ def test_weights_are_seen_by_the_opponent_only():
     weighted = form.build(*parts, terms, constants)
     plain = form.build(*parts, terms._replace(weights=(None, None)), constants)
     reach = [random_reach(own, rng) for own in weighted.decisions]
-    # Player 1's own values are those without weights, player 0's those of the payoffs.
+    # Weights change the values of player 0, but not those of player 1.
     np.testing.assert_allclose(
         best_responses.infoset_values(weighted, 1, reach[0]),
         best_responses.infoset_values(plain, 1, reach[0]),
@@ -176,15 +176,15 @@ def test_weights_are_seen_by_the_opponent_only():
     assert np.abs(values - without).max() > 1e-3
 
 
-def test_too_many_payoffs_are_not_listed(monkeypatch):
+def test_raises_if_there_are_too_many_payoffs_to_list(monkeypatch):
     parts = random_parts(NARROW, weighted=False, rng=np.random.default_rng(0))
     monkeypatch.setattr(public_terms, "_MOST_LISTED", 10)
     with pytest.raises(GameTooLargeError, match="576 entries, but at most 10"):
         _ = form.build(*parts).payoffs
 
 
-def test_weights_that_are_small_throughout_change_no_strategy():
-    """The tolerance for rounding errors goes with them."""
+def test_strategies_do_not_depend_on_the_scale_of_weights():
+    """The tolerance for rounding errors scales with the weights."""
     parts = random_parts(WIDE, weighted=True, rng=np.random.default_rng(3))
     sides, parents, payoff_matrices, terms, _ = parts
     found = []
@@ -198,7 +198,7 @@ def test_weights_that_are_small_throughout_change_no_strategy():
     np.testing.assert_array_equal(*found)
 
 
-def test_places_of_large_games_are_made_when_asked_and_not_kept(monkeypatch):
+def test_positions_of_large_games_are_not_cached(monkeypatch):
     game = kuhn_public_tree.kuhn()
     small = game.build_sequence_form(products=True).layouts
     monkeypatch.setattr(places, "_LARGE", 0)
@@ -210,13 +210,13 @@ def test_places_of_large_games_are_made_when_asked_and_not_kept(monkeypatch):
         np.testing.assert_array_equal(made.infosets, kept.infosets)
 
 
-def test_large_games_are_judged_alike_by_programs_of_their_own(monkeypatch):
+def test_evaluation_of_large_games_equals_that_of_small_ones(monkeypatch):
     solved = kuhn_public_tree.kuhn().build_sequence_form(products=True)
     solver = cfr.make_solver(solved, config=find("dcfr").config)
     solver.run(20)
     played = solver.average_behaviour(0), solver.average_behaviour(1)
 
-    def judged():
+    def evaluate():
         reach = best_responses.reach_of(solved, played)
         return (
             solver.nash_conv(),
@@ -228,16 +228,16 @@ def test_large_games_are_judged_alike_by_programs_of_their_own(monkeypatch):
             best_responses.best_response(solved, 1, reach[0]),
         )
 
-    at_once = judged()
+    at_once = evaluate()
     for name in ("_evaluate", "_expected", "_reach_of_sums"):
         monkeypatch.setattr(best_responses, name, None)
     monkeypatch.setattr(best_responses, "_LARGE", 0)
-    for ours, theirs in zip(judged(), at_once, strict=True):
+    for ours, theirs in zip(evaluate(), at_once, strict=True):
         np.testing.assert_allclose(ours, theirs, rtol=0, atol=1e-15)
 
 
-def test_forms_go_to_other_processes():
-    """In every form, large or small."""
+def test_forms_are_pickled_to_other_processes():
+    """All forms are tested."""
     public_tree_game = kuhn_public_tree.kuhn()
     for laid in (
         spiel_cr.build_tree("kuhn_poker").sequence_form,

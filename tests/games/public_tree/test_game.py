@@ -1,4 +1,4 @@
-"""What fits no public-tree game is refused; units of matrices are no matter."""
+"""Validation of public-tree games, and independence of the units of matrices."""
 
 import dataclasses
 
@@ -12,8 +12,8 @@ from spiel_cr.solvers.cfr import cfr
 from tests.support.kuhn_public_tree import kuhn
 
 
-def changed(part, field, index, value):
-    """Kuhn poker with one number of its public tree or its terms changed."""
+def kuhn_with_changed_value(part, field, index, value):
+    """Return Kuhn poker with one number of its public tree or its terms changed."""
     game = kuhn()
     whole = getattr(game, part)
     array = getattr(whole, field).copy()
@@ -24,8 +24,8 @@ def changed(part, field, index, value):
     return dataclasses.replace(game, betting=other)
 
 
-def with_entry(part, value):
-    """Kuhn poker with the first entry of its first matrix changed."""
+def kuhn_with_changed_entry(part, value):
+    """Return Kuhn poker with the first entry of its first matrix changed."""
     game = kuhn()
     matrix = game.payoff_matrices[0]
     array = getattr(matrix.entries, part).copy()
@@ -36,31 +36,45 @@ def with_entry(part, value):
 
 
 BROKEN = {
-    "node 0 is not a root": lambda: changed("betting", "round", 0, 1),
-    "before its parent": lambda: changed("betting", "parent", 1, 3),
-    "not 0, 1 or TERMINAL": lambda: changed("betting", "player", 0, -1),
-    "terminal node has actions": lambda: changed("betting", "parent", 7, 3),
-    "a decision has no actions": lambda: changed("betting", "player", 3, 1),
-    "actions do not ascend": lambda: changed("betting", "action", 2, 0),
-    "round ends before it begins": lambda: changed("betting", "round", 3, -1),
-    "node's round has no private states": lambda: changed("betting", "round", 8, 1),
-    "has unknown private states": lambda: with_entry("rows", 3),
-    "entries that are not finite": lambda: with_entry("values", np.nan),
-    "leaf is not a public node": lambda: changed("terms", "leaf", 0, -6),
-    "payoff matrix does not exist": lambda: changed("terms", "matrix", 0, -2),
-    "a payoff is at a decision": lambda: changed("terms", "leaf", 0, 1),
-    "a stake is not finite": lambda: changed("terms", "stake", 0, np.inf),
+    "node 0 is not a root": lambda: kuhn_with_changed_value("betting", "round", 0, 1),
+    "before its parent": lambda: kuhn_with_changed_value("betting", "parent", 1, 3),
+    "not 0, 1 or TERMINAL": lambda: kuhn_with_changed_value("betting", "player", 0, -1),
+    "terminal node has actions": lambda: kuhn_with_changed_value(
+        "betting", "parent", 7, 3
+    ),
+    "a decision has no actions": lambda: kuhn_with_changed_value(
+        "betting", "player", 3, 1
+    ),
+    "actions do not ascend": lambda: kuhn_with_changed_value("betting", "action", 2, 0),
+    "round ends before it begins": lambda: kuhn_with_changed_value(
+        "betting", "round", 3, -1
+    ),
+    "node's round has no private states": lambda: kuhn_with_changed_value(
+        "betting", "round", 8, 1
+    ),
+    "has unknown private states": lambda: kuhn_with_changed_entry("rows", 3),
+    "entries that are not finite": lambda: kuhn_with_changed_entry("values", np.nan),
+    "leaf is not a public node": lambda: kuhn_with_changed_value(
+        "terms", "leaf", 0, -6
+    ),
+    "payoff matrix does not exist": lambda: kuhn_with_changed_value(
+        "terms", "matrix", 0, -2
+    ),
+    "a payoff is at a decision": lambda: kuhn_with_changed_value("terms", "leaf", 0, 1),
+    "a stake is not finite": lambda: kuhn_with_changed_value(
+        "terms", "stake", 0, np.inf
+    ),
 }
 
 
 @pytest.mark.parametrize("problem", BROKEN)
-def test_broken_games_are_refused(problem):
+def test_rejects_invalid_games(problem):
     game = BROKEN[problem]()
     with pytest.raises(InvalidGameError, match=problem):
         spiel_cr.solve(game, goal=1)
 
 
-def test_signals_that_refine_none_are_refused():
+def test_rejects_invalid_parents_of_private_states():
     game = kuhn()
     wrong = (np.array([0, 0, 1], np.int32),)
     broken = dataclasses.replace(game, parents=(wrong, game.parents[1]))
@@ -68,8 +82,8 @@ def test_signals_that_refine_none_are_refused():
         spiel_cr.solve(broken, goal=1)
 
 
-def test_units_of_kernels_and_stakes_are_no_matter():
-    """In float32, where neither could be held."""
+def test_iterates_do_not_depend_on_units_of_matrices_and_stakes():
+    """Float32 could represent neither the scaled entries nor the scaled stakes."""
     game = kuhn()
     payoff_matrices = tuple(
         dataclasses.replace(

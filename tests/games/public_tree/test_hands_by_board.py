@@ -1,4 +1,4 @@
-"""Matrices of hands summed over classes, board by board."""
+"""Sums of hand matrices over classes of hands, board by board."""
 
 import numpy as np
 import pytest
@@ -16,7 +16,7 @@ PAIRS = (
 
 
 @pytest.mark.parametrize("pairs", [hands_by_board._PAIRS, 100])
-def test_kernels_of_hands_are_summed_without_being_listed(pairs, monkeypatch):
+def test_sums_over_classes_equal_sums_of_matrix_entries(pairs, monkeypatch):
     monkeypatch.setattr(hands_by_board, "_PAIRS", pairs)
     game = public_tree_game(PAIRS.replace("Suits=2", "Suits=3"))
     rng = np.random.default_rng(3)

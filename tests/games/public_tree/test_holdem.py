@@ -1,4 +1,4 @@
-"""`universal_poker` as a public-tree game is the game that OpenSpiel plays."""
+"""`universal_poker` in public-tree form equals the game that OpenSpiel plays."""
 
 import functools
 import itertools
@@ -45,7 +45,7 @@ def small(
     pot: int = 0,
     more: str = "stack=6 6,",
 ) -> str:
-    """A game of two rounds with few cards."""
+    """Return the parameters of a game of two rounds with few cards."""
     return (
         f"numRounds=2,blind={pot // 2 or 1} {pot // 2 or 1},firstPlayer=1 1,"
         f"raiseSize=2 4,maxRaises=2 2,"
@@ -75,10 +75,10 @@ SMALL = (
     small(more=LIMIT_BETS),
     small(more="stack=6 6,bettingAbstraction=fc,"),
     small(more="stack=3 3,bettingAbstraction=fullgame,"),
-    # No public cards; public cards before any bet.
+    # The first has no public cards, the second has one before any bet.
     small(deals="0 0"),
     small(deals="1 0", ranks=2),
-    # A river of a small deck.
+    # A river with a small deck.
     small(ranks=4, hole=2, deals="3 1", board="2c3c4c2d", pot=4),
 )
 LARGER = (
@@ -91,26 +91,28 @@ LARGER = (
 )
 
 
-def slowly(parameters):
+def slow_param(parameters):
     return pytest.param(parameters, marks=slow)
 
 
 def check_value(parameters: str) -> None:
-    """A random policy on private states is worth the same by both ways."""
+    """Check that a random policy has its value by OpenSpiel in this form, too."""
     game = public_tree_game(parameters)
     policy = walks.random_policy(game, RNG(0))
     value = walks.value_of_states(game, policy, game.game.new_initial_state())
     assert abs(walks.value_of_form(game, policy) - value) < 1e-12
 
 
-@pytest.mark.parametrize("parameters", [*SMALL, *map(slowly, LARGER)])
-def test_value_of_random_policies(parameters):
+@pytest.mark.parametrize("parameters", [*SMALL, *map(slow_param, LARGER)])
+def test_values_of_random_policies_equal_those_of_openspiel(parameters):
     check_value(parameters)
 
 
-@pytest.mark.parametrize("parameters", [SMALL[-1], *map(slowly, SMALL[:-1] + LARGER)])
-def test_best_responses(parameters):
-    """Exact best responses to uniform play, by matrices, gain what OpenSpiel's do."""
+@pytest.mark.parametrize(
+    "parameters", [SMALL[-1], *map(slow_param, SMALL[:-1] + LARGER)]
+)
+def test_best_response_gains_equal_those_of_openspiel(parameters):
+    """Compare NashConv of uniform play with OpenSpiel's."""
     game = public_tree_game(parameters)
     form = game.build_sequence_form(products=True)
     uniform = [uniform_behaviour(own) for own in form.decisions]
@@ -124,7 +126,7 @@ def reach_text(reach: np.ndarray) -> str:
 
 
 def few_hands(count: int, rng: np.random.Generator) -> str:
-    """Ranges of a few random hands each, of random weights."""
+    """Return ranges of a few random hands each, with random weights."""
     reach = np.zeros((2, 1326))
     for row in reach:
         row[rng.choice(1326, count, replace=False)] = rng.random(count)
@@ -133,13 +135,13 @@ def few_hands(count: int, rng: np.random.Generator) -> str:
 
 @slow  # OpenSpiel lists 1 624 350 deals.
 @pytest.mark.parametrize("board", [RIVER, TURN])
-def test_value_with_ranges(board):
+def test_values_with_ranges_equal_those_of_openspiel(board):
     check_value(NO_LIMIT + FULL + board + "," + few_hands(4, RNG(3)))
 
 
 @slow
-def test_solved_like_the_compiled_game():
-    """From the game string with ranges: the same iterates by both forms."""
+def test_nash_conv_with_ranges_equals_that_of_the_game_tree():
+    """Both forms are built from the game string that contains the ranges."""
     string = str(load(NO_LIMIT + FULL + RIVER + "," + few_hands(60, RNG(7))))
     found = [
         spiel_cr.solve(
@@ -147,17 +149,17 @@ def test_solved_like_the_compiled_game():
         ).nash_conv()
         for form in ("public-tree", "tree")
     ]
-    # Regrets differ by rounding, which matching carries from iterate to iterate.
+    # Regrets differ by rounding, and regret matching propagates the differences.
     assert abs(found[0] - found[1]) < 1e-9
 
 
-def test_ranges_weigh_deals():
-    """The product of two hands' weights is OpenSpiel's probability of their deal."""
+def test_products_of_weights_are_deal_probabilities():
+    """Compare products of two hands' weights with OpenSpiel's chance probabilities."""
     ranges = few_hands(100, RNG(4))
     game = public_tree_game(
         "bettingAbstraction=fc," + NO_LIMIT + FULL + TURN + "," + ranges
     )
-    # Only checks, so all that is compared is a showdown after a river.
+    # Players can only check, so the only payoff matrix is the river showdown.
     (matrix,) = game.payoff_matrices
     weights: list[dict] = [{}, {}]
     for weight, hands in zip(weights, matrix.hands, strict=True):
@@ -177,8 +179,8 @@ def test_ranges_weigh_deals():
 
 
 @pytest.mark.parametrize("factors", [(1e170, 1e170), (1e-170, 1e-170), (1e40, 1e-40)])
-def test_ranges_are_proportions(factors):
-    """A factor on all of a player's numbers changes nothing, in float32 either."""
+def test_scaling_a_range_does_not_change_payoffs(factors):
+    """The factors would overflow or underflow in float32."""
     game = NO_LIMIT + FULL + RIVER + ",bettingAbstraction=fc,"
     reach = np.zeros((2, 1326))
     rng = RNG(8)
@@ -189,7 +191,7 @@ def test_ranges_are_proportions(factors):
         game + reach_text(reach * np.c_[factors].T)
     ).payoff_matrices
     for hands, expected in zip(scaled.hands, plain.hands, strict=True):
-        # All of one power of two, which the other player's weights make up for.
+        # The ratio is one power of two, which the other player's weights compensate.
         ratio = hands.weight / expected.weight
         np.testing.assert_allclose(ratio, ratio[0], rtol=1e-12)
         assert 0.1 < ratio[0] < 10 and 1e-6 < hands.weight.max() < 1
@@ -198,14 +200,14 @@ def test_ranges_are_proportions(factors):
 
 
 def place_of(text: str) -> int:
-    """A hand's place in OpenSpiel's list of ranges."""
+    """Return a hand's index in OpenSpiel's list of ranges."""
     order = [rank * 4 + suit for rank in range(13) for suit in (3, 2, 1, 0)]
     cards = tuple(sorted(HoldemDeck(13, 4).cards(text), key=order.index))
     return list(itertools.combinations(order, 2)).index(cards)
 
 
-def test_weights_of_hands_that_are_never_dealt():
-    """The largest of all numbers is no measure for the others."""
+def test_undealt_hands_do_not_affect_the_scale_of_weights():
+    """A huge weight of a hand that is never dealt does not hide the other weights."""
     reach = np.zeros((2, 1326))
     reach[0, place_of("AhAs")] = 1e300
     reach[0, place_of("KhKs")] = reach[1, place_of("AcAs")] = 1e-300
@@ -217,8 +219,8 @@ def test_weights_of_hands_that_are_never_dealt():
     assert matrix.coordinates().values == pytest.approx([-1])
 
 
-def test_hands_that_leave_the_other_player_none():
-    """They are never dealt, whatever their weight; nor are hands with a river card."""
+def test_hands_that_block_all_opposing_hands_are_removed():
+    """Such hands are never dealt, and neither are hands that contain the river card."""
     deck, reach = HoldemDeck(13, 4), np.zeros((2, 1326))
     for player, text in ((0, "AhAs"), (0, "KhKs"), (1, "QhKh"), (1, "AcAs")):
         reach[player, place_of(text)] = 1
@@ -226,7 +228,7 @@ def test_hands_that_leave_the_other_player_none():
         public_tree_game(NO_LIMIT + FULL + board + "," + reach_text(reach))
         for board in (RIVER, TURN)
     )
-    # Aces meet QhKh, and kings AcAs.
+    # AhAs can only meet QhKh, and KhKs can only meet AcAs.
     assert river.num_private_states(0) == river.num_private_states(1) == [2]
     # 44 rivers for each.
     assert turn.num_private_states(0) == turn.num_private_states(1) == [2, 88]
@@ -237,8 +239,8 @@ def test_hands_that_leave_the_other_player_none():
         river.reader.find(0, deck.cards("KhKs"), [])
 
 
-def entry(matrix: HandMatrix, first: int, second: int) -> float:
-    """Of two private_states."""
+def payoff_entry(matrix: HandMatrix, first: int, second: int) -> float:
+    """Return the payoff of two private states."""
     chosen = [
         BoardHands(*(column[hands.private_state == private_state] for column in hands))
         for hands, private_state in zip(matrix.hands, (first, second), strict=True)
@@ -261,8 +263,8 @@ def entry(matrix: HandMatrix, first: int, second: int) -> float:
     ],
     ids=["no-limit river", "limit turn"],
 )
-def test_returns_of_random_play(parameters, ways):
-    """At random ends, stake times matrix is returns times the deal's probability."""
+def test_payoffs_equal_returns_of_random_play(parameters, ways):
+    """Stake times matrix entry equals returns times the probability of the deal."""
     game, rng = public_tree_game(parameters), RNG(5)
     kinds = set()
     for _ in range(150):
@@ -278,7 +280,7 @@ def test_returns_of_random_play(parameters, ways):
         private_states = [
             game.reader.private_state(state, player) for player in range(2)
         ]
-        paid = game.terms.stake[term] * entry(matrix, *private_states)
+        paid = game.terms.stake[term] * payoff_entry(matrix, *private_states)
         last = matrix.round == game.num_rounds - 1
         chance = 1 / ways if last else 44 / ways
         assert abs(paid - state.returns()[0] * chance) < 1e-9 * chance
@@ -286,14 +288,19 @@ def test_returns_of_random_play(parameters, ways):
     assert len(kinds) == len(game.payoff_matrices)
 
 
-def lift(short: PublicTreeGame, long: PublicTreeGame, player: int, size: int) -> list:
-    """For each round int [H of long]: the private state that stands for each one.
+def private_state_map(
+    short: PublicTreeGame, long: PublicTreeGame, player: int, size: int
+) -> list:
+    """Map the private states of a game to those of the game with merged suits.
 
     Args:
-      short: the game with suits that are alike as one.
-      long: the one without.
-      player: whose private states.
-      size: how many public cards are dealt before the last round.
+      short: The game in which equivalent suits are merged.
+      long: The game in which they are not.
+      player: The player whose private states are mapped.
+      size: Number of public cards that are dealt before the last round.
+
+    Returns:
+      For each round, int [H of long], private states of `short`.
     """
     given = short.game.get_parameters()
     deck = HoldemDeck(given["numRanks"], given["numSuits"])
@@ -313,8 +320,8 @@ def lift(short: PublicTreeGame, long: PublicTreeGame, player: int, size: int) ->
     return found
 
 
-def orbits(game: pyspiel.Game, size: int) -> int:
-    """How many hands with that many more public cards differ, one by one."""
+def count_distinct_hands(game: pyspiel.Game, size: int) -> int:
+    """Count hands with `size` more public cards up to renaming of suits."""
     given = game.get_parameters()
     deck = HoldemDeck(given["numRanks"], given["numSuits"])
     first = {divmod(card, deck.num_suits) for card in deck.cards(given["boardCards"])}
@@ -343,24 +350,26 @@ def orbits(game: pyspiel.Game, size: int) -> int:
 
 
 def check_suits(parameters: str, size: int) -> None:
-    """Suits that are alike make no difference to anybody.
+    """Check that merging equivalent suits does not change values.
 
-    Signal by private state: what the other player's random policy makes of the private
-      states that
-    count as one adds up to what it makes of that one.
+    Against a random policy of the other player, the values of the private states that
+    are merged sum to the value of the merged private state.
 
     Args:
-      parameters: of the game.
-      size: how many public cards are dealt before the last round.
+      parameters: Parameters of the game.
+      size: Number of public cards that are dealt before the last round.
     """
     short, long = (
         public_tree_game(parameters),
         public_tree_game(parameters, suits=False),
     )
-    counts = [orbits(short.game, size * round) for round in range(short.num_rounds)]
+    counts = [
+        count_distinct_hands(short.game, size * round)
+        for round in range(short.num_rounds)
+    ]
     assert short.num_private_states(0) == short.num_private_states(1) == counts
     policy = walks.random_policy(short, RNG(6))
-    lifts = [lift(short, long, player, size) for player in range(2)]
+    lifts = [private_state_map(short, long, player, size) for player in range(2)]
     matrices = [
         [
             walks.dense_payoff_matrix(game, matrix)
@@ -384,17 +393,17 @@ def check_suits(parameters: str, size: int) -> None:
 @pytest.mark.parametrize(
     "board",
     [
-        "2c3c4c5c",  # one suit: three are alike
-        "2c3c4d5d",  # two suits: the other two are alike
+        "2c3c4c5c",  # one suit: the other three are equivalent
+        "2c3c4d5d",  # two suits: the other two are equivalent
         "2c3c2d3d",  # and these two as well, in pairs
-        "2c2d3h4h",  # three suits, two of which are alike
-        "2c3d4h5h",  # three suits, none alike
+        "2c2d3h4h",  # three suits, two of which are equivalent
+        "2c3d4h5h",  # three suits, none equivalent
         "2c2d2h3c",
         "2c2d2h2s",
         "2c3d4h5s",
     ],
 )
-def test_suits_on_turns(board):
+def test_merging_suits_on_turns_preserves_payoffs(board):
     parameters = small(
         suits=4, ranks=4, hole=2, deals="4 1", board=board, pot=4, more=FEW_BETS
     )
@@ -405,15 +414,15 @@ def test_suits_on_turns(board):
 @pytest.mark.parametrize(
     ("deals", "board", "size"), [("0 1", "", 1), ("0 3", "", 3), ("3 2", "2c3d4h", 2)]
 )
-def test_suits_of_other_deals(deals, board, size):
+def test_merging_suits_of_other_boards_preserves_payoffs(deals, board, size):
     parameters = small(suits=4, ranks=3, deals=deals, board=board, pot=4, more=FEW_BETS)
     check_suits(parameters, size)
 
 
 @slow
 @pytest.mark.parametrize("board", ["2c3c4c5c", "2c3c2d3d", "2c2d3h4h"])
-def test_iterates_with_and_without_suits(board):
-    """CFR+ plays suits that are alike alike, so merging them changes nothing."""
+def test_merging_suits_does_not_change_iterates(board):
+    """CFR+ plays equivalent suits equally, so merging them does not change iterates."""
     parameters = small(
         suits=4, ranks=4, hole=2, deals="4 1", board=board, pot=4, more=FEW_BETS
     )
@@ -426,12 +435,12 @@ def test_iterates_with_and_without_suits(board):
         solver.run(20)
         reach = solver.average(0), solver.average(1)
         found.append((nash_conv(form, reach), expected_value(form, reach)))
-    # Regrets differ by rounding, which matching carries from iterate to iterate.
+    # Regrets differ by rounding, and regret matching propagates the differences.
     assert np.abs(np.subtract(*found)).max() < 1e-9
 
 
-def test_ranges_tell_suits_apart():
-    """On a monotone river three suits are alike, unless the ranges know better."""
+def test_suits_that_ranges_distinguish_are_not_merged():
+    """On a monotone river, three suits are equivalent unless ranges differ."""
     river = "bettingAbstraction=fc," + NO_LIMIT + FULL + "boardCards=5c9cJc2c3c,"
     reach = np.ones((2, 1326))
     alike = public_tree_game(river + reach_text(reach))
@@ -454,8 +463,8 @@ def test_ranges_tell_suits_apart():
 
 
 @slow
-def test_published_numbers_of_hands():
-    """169 hands before the flop, and 1 286 792 after it."""
+def test_numbers_of_hands_equal_published_ones():
+    """There are 169 hands before the flop and 1,286,792 after it."""
     preflop = (
         "numRounds=2,numSuits=4,numRanks=13,numHoleCards=2,numBoardCards=0 3,"
         "betting=limit,blind=40 40,firstPlayer=2 1,raiseSize=10 10,maxRaises=3 4"
@@ -464,7 +473,7 @@ def test_published_numbers_of_hands():
     assert game.num_private_states(0) == game.num_private_states(1) == [169, 1_286_792]
 
 
-def test_names():
+def test_private_states_are_named_by_cards():
     game = public_tree_game(NO_LIMIT + FULL + RIVER)
     deck = HoldemDeck(13, 4)
     private_state = game.reader.find(1, deck.cards("QdKh"), [])
@@ -482,7 +491,7 @@ def test_names():
     }
 
 
-def test_signals_of_states_that_have_none():
+def test_reader_rejects_states_and_hands_without_private_state():
     ranges = few_hands(4, RNG(3))
     game = public_tree_game(NO_LIMIT + FULL + RIVER + "," + ranges)
     with pytest.raises(ValueError, match="cards are dealt next"):
@@ -491,8 +500,8 @@ def test_signals_of_states_that_have_none():
         game.reader.find(0, HoldemDeck(13, 4).cards("2d2s"), [])
 
 
-def test_ends_after_which_cards_are_dealt():
-    """An all-in before the river is compared by the hands on the turn."""
+def test_all_in_showdowns_use_the_hands_before_the_next_card():
+    """After an all-in before the river, the private states are those of the turn."""
     game = public_tree_game(NO_LIMIT + FULL + TURN)
     state = game.game.new_initial_state()
     for action in (0, 1, 4, 5, 3, 1, 6):  # cards; all-in, call; a river card
@@ -517,19 +526,19 @@ NOT_THIS_SHAPE = (
 
 
 @pytest.mark.parametrize(("parameters", "reason"), NOT_THIS_SHAPE)
-def test_what_is_refused(parameters, reason):
+def test_rejects_unsupported_parameters(parameters, reason):
     game = pyspiel.load_game(f"universal_poker({parameters})")
     with pytest.raises(ValueError, match="in public-tree form: .*" + reason):
         public_tree_loading.public_tree_game(game)
 
 
-def test_three_players_are_refused():
+def test_rejects_three_players():
     game = pyspiel.load_game("universal_poker(numPlayers=3,stack=9 9 9,blind=1 1 1)")
     with pytest.raises(ValueError, match="two players"):
         public_tree_of_universal_poker(game)
 
 
-def test_public_trees_are_limited(monkeypatch):
+def test_rejects_public_trees_with_too_many_nodes(monkeypatch):
     monkeypatch.setattr(public_tree, "MAX_NODES", 100)
     game = load(NO_LIMIT + FULL + RIVER + ",bettingAbstraction=fullgame")
     with pytest.raises(ValueError, match="more than 100 public nodes"):
@@ -544,13 +553,13 @@ def test_public_trees_are_limited(monkeypatch):
         (np.ones((2, 1325)), "2650 numbers were given; give 2652"),
     ],
 )
-def test_ranges_that_are_none(reach, reason):
+def test_rejects_invalid_ranges(reach, reason):
     game = load(NO_LIMIT + FULL + RIVER + "," + reach_text(reach))
     with pytest.raises(ValueError, match=reason):
         public_tree_loading.public_tree_game(game)
 
 
-def test_found_by_name():
+def test_declaration_is_found_by_the_game_name():
     assert public_tree_loading.declared(open_game("universal_poker"))
     assert not public_tree_loading.declared(open_game("kuhn_poker"))
     game = public_tree_loading.public_tree_game(load(NO_LIMIT + FULL + RIVER))

@@ -1,4 +1,4 @@
-"""OpenSpiel's `leduc_poker` in public-tree form is the game that OpenSpiel plays."""
+"""OpenSpiel's `leduc_poker` in public-tree form equals the game tree."""
 
 import pytest
 from open_spiel.python import policy as openspiel_policy
@@ -17,10 +17,10 @@ def solved(game, algorithm, iterations, form="public-tree"):
 
 
 @pytest.mark.parametrize("game", GAMES)
-def test_payoffs_and_iterates_are_those_of_the_tree(game):
+def test_payoffs_and_iterates_equal_those_of_the_game_tree(game):
     form, tree = public_tree_game(game), build_tree(game)
     check_tree(form, tree)
-    # Three ranks; then a pair, or the other suits alike or different.
+    # Three ranks in round one; in round two, suits are merged or not.
     suits_alike = "suit_isomorphism=true" in game
     assert form.num_private_states(0) == [3, 9 if suits_alike else 15]
     for iterations in (1, 2, 20):
@@ -41,7 +41,7 @@ def test_openspiel_computes_the_same_nash_conv():
     assert result.nash_conv() == pytest.approx(expected, abs=1e-9)
 
 
-def test_the_value_is_that_of_linear_programming():
+def test_linear_program_gives_the_known_value():
     result = solved("leduc_poker", "lp", None)
     assert result.game_value() == pytest.approx(-0.0856064, abs=1e-7)
     assert result.nash_conv() < 1e-7
@@ -57,7 +57,7 @@ def test_public_sampling_needs_only_the_name_of_the_game(algorithm):
     assert last.nash_conv() < 0.8 * first.nash_conv()
 
 
-def test_other_parameters_are_rejected_with_a_reason():
+def test_rejects_unsupported_parameters():
     with pytest.raises(ValueError, match="in public-tree form: action_mapping=True"):
         public_tree_game("leduc_poker(action_mapping=true)")
 

@@ -1,4 +1,4 @@
-"""Matrices laid out for solvers give what the matrix of their entries gives."""
+"""Matrix operators of solvers equal the dense matrices of their entries."""
 
 import itertools
 
@@ -28,14 +28,14 @@ from spiel_cr.games.public_tree.payoff_matrices import (
     sum_entries,
 )
 
-# One program for each shape, not one for each operation.
+# Compile one function for each shape instead of one for each operation.
 apply = jax.jit(
-    lambda laid, x: laid.apply(x), compiler_options=jax_utils.quick_options()
+    lambda operator, x: operator.apply(x), compiler_options=jax_utils.quick_options()
 )
 
 
 def dense(payoff_matrix: PayoffMatrix) -> np.ndarray:
-    """float64 [H0, H1], by the entries one after another."""
+    """Return the matrix of all entries, float64 [H0, H1]."""
     matrix = np.zeros(payoff_matrix.shape)
     for row, column, value in zip(*payoff_matrix.coordinates(), strict=True):
         matrix[row, column] += value
@@ -43,7 +43,7 @@ def dense(payoff_matrix: PayoffMatrix) -> np.ndarray:
 
 
 def all_hands(payoff_matrix: HandMatrix, player: int) -> np.ndarray:
-    """float64 [H', H], what pairs weigh, whatever their cards and strengths."""
+    """Return the weights of all pairs of hands, float64 [H', H], without blocking."""
     first, second = payoff_matrix.hands[1 - player], payoff_matrix.hands[player]
     weights = np.zeros((payoff_matrix.shape[1 - player], payoff_matrix.shape[player]))
     same = first.board[:, None] == second.board
@@ -63,36 +63,36 @@ def check(
     form: type,
     dtype: type = np.float64,
 ) -> None:
-    """Both players' values are those of the matrix.
+    """Check that both players' values equal those of the dense matrix.
 
-    The tolerance is relative to sums of |products|, each with an error of some 2^-53
-    (2^-24).
+    The tolerance is relative to sums of absolute products, each of which has a relative
+    error of about 2^-53 (float64) or 2^-24 (float32).
     """
     matrix = dense(payoff_matrix)
     for player, own in enumerate((matrix.T, -matrix)):
         x = rng.random((leaves, own.shape[0]))
-        laid = make_operator(payoff_matrix, player)
-        assert type(laid) is form
-        assert laid.nbytes > 0
+        operator = make_operator(payoff_matrix, player)
+        assert type(operator) is form
+        assert operator.nbytes > 0
         largest = np.abs(matrix).max(initial=0)
         if isinstance(payoff_matrix, SparseMatrix):
-            assert laid.largest() == largest
+            assert operator.largest() == largest
             scale = x @ np.abs(own)
         else:
-            # But for rounding in the bound itself.
-            assert largest <= laid.largest() * (1 + 1e-12)
-            # Hands that share a card are subtracted from all that there are.
+            # The bound itself is rounded.
+            assert largest <= operator.largest() * (1 + 1e-12)
+            # The operator subtracts hands that share a card from sums over all hands.
             scale = x @ all_hands(payoff_matrix, player)
-        # Two ways to the same sum, each with its rounding.
+        # Both ways to compute the sum have rounding errors.
         tolerance = 1e-13 if dtype == np.float64 else 1e-5
-        values = apply(cast(laid, dtype), x.astype(dtype))
+        values = apply(cast(operator, dtype), x.astype(dtype))
         assert values.dtype == dtype
         assert values.shape == (leaves, own.shape[1])
         assert (np.abs(values - x @ own) <= tolerance * scale).all()
 
 
 def uneven_blocks(rng: np.random.Generator) -> SparseMatrix:
-    """Blocks of many sizes, single states, and states that meet nobody."""
+    """Return blocks of many sizes, with private states that have no opponents."""
     shape = (70, 60)
     order = rng.permutation(70), rng.permutation(60)
     rows, columns, first = [], [], [0, 0]
@@ -110,20 +110,20 @@ def uneven_blocks(rng: np.random.Generator) -> SparseMatrix:
 @pytest.mark.parametrize(
     ("leaves", "dtype"), [(1, np.float64), (40, np.float64), (3, np.float32)]
 )
-def test_uneven_blocks(leaves, dtype):
+def test_blocks_of_many_sizes_are_dense_blocks(leaves, dtype):
     rng = np.random.default_rng(leaves)
     check(uneven_blocks(rng), leaves, rng, DenseBlocks, dtype)
 
 
 @pytest.mark.parametrize("shape", [(1, 1), (1, 5), (6, 1), (13, 12)])
-def test_one_block(shape):
+def test_one_block_is_a_dense_matrix(shape):
     rng = np.random.default_rng(0)
     i, j = np.indices(shape).reshape(2, -1)
     entries = sum_entries(i, j, rng.normal(size=i.size), shape)
     check(SparseMatrix(0, shape, entries), 4, rng, DenseMatrix)
 
 
-def test_no_entries():
+def test_matrix_without_entries():
     nothing = np.zeros(0, int)
     payoff_matrix = SparseMatrix(
         0, (3, 2), sum_entries(nothing, nothing, nothing, (3, 2))
@@ -140,15 +140,16 @@ def hands_of_both(
     strengths: int = 9,
     private_states: int | None = None,
 ) -> tuple[tuple[BoardHands, BoardHands], tuple[int, int]]:
-    """Ranges of hands on boards of two cards, some of weight zero.
+    """Return random ranges of hands on boards of two cards, some with weight zero.
 
     Args:
-      rng: consumed.
-      cards: on hand, 1 or 2.
-      boards: how many.
-      deck: cards, those of the board included.
-      strengths: hands of one board have at most so many: others tie.
-      private_states: that hands fall into; None: one each, and some without a hand.
+      rng: Random generator, which is advanced.
+      cards: Number of private cards, 1 or 2.
+      boards: Number of boards.
+      deck: Number of cards, including those of the board.
+      strengths: Maximum number of different strengths per board.
+      private_states: Number of private states that hands are assigned to. None: one for
+        each hand, and some without a hand.
     """
     listed, board, strength = [], [], []
     for number in range(boards):
@@ -187,7 +188,7 @@ SLOW = pytest.mark.slow
     [
         (1, {"boards": 3, "private_states": 7}),
         pytest.param(1, {}, marks=SLOW),
-        # Strengths of which one, two, or most fill a block of 64 hands or more.
+        # One, a few, or most strengths fill a block of 64 hands or more.
         pytest.param(2, {"deck": 24, "strengths": 1}, marks=SLOW),
         (2, {"deck": 24, "strengths": 3}),
         pytest.param(2, {"deck": 24, "strengths": 10**6}, marks=SLOW),
@@ -196,8 +197,8 @@ SLOW = pytest.mark.slow
         pytest.param(2, {"deck": 6}, marks=SLOW),
     ],
 )
-def test_hands_in_order(showdown, cards, kind, monkeypatch):
-    """Also where it would cost less to list the entries."""
+def test_hand_operator_equals_the_listed_matrix(showdown, cards, kind, monkeypatch):
+    """The operator is used even if listing the entries would be cheaper."""
     monkeypatch.setattr(matrix_operators, "_FEW_PAIRS", 0)
     rng = np.random.default_rng(5)
     hands, shape = hands_of_both(rng, cards, **kind)
@@ -205,21 +206,21 @@ def test_hands_in_order(showdown, cards, kind, monkeypatch):
 
 
 @pytest.mark.parametrize("showdown", [False, True])
-def test_many_hands_are_not_listed(showdown):
+def test_many_hands_use_the_hand_operator(showdown):
     rng = np.random.default_rng(1)
     hands, shape = hands_of_both(rng, 2, deck=30, strengths=100)
     check(HandMatrix(0, shape, hands, showdown), 3, rng, HandOperator, np.float32)
 
 
 @pytest.mark.parametrize("showdown", [False, True])
-def test_few_hands_are_listed(showdown):
+def test_few_hands_use_listed_entries(showdown):
     rng = np.random.default_rng(1)
     hands, shape = hands_of_both(rng, 1, deck=8, boards=30)
     check(HandMatrix(0, shape, hands, showdown), 3, rng, DenseBlocks)
 
 
-def test_hands_that_are_no_hands_of_one_deck(monkeypatch):
-    """Listed twice, or strong in the hands of one player only: entries are listed."""
+def test_inconsistent_hands_use_listed_entries(monkeypatch):
+    """Hands occur twice, or their strengths differ between the players."""
     monkeypatch.setattr(matrix_operators, "_FEW_PAIRS", 0)
     rng = np.random.default_rng(2)
     (first, second), shape = hands_of_both(rng, 2)
@@ -228,7 +229,7 @@ def test_hands_that_are_no_hands_of_one_deck(monkeypatch):
     check(HandMatrix(0, shape, (stronger, second), True), 3, rng, DenseBlocks)
     twice = BoardHands(*(np.append(field, field[:1], axis=0) for field in first))
     check(HandMatrix(0, shape, (twice, second), False), 3, rng, DenseBlocks)
-    # With a single card strengths may differ: no pair is subtracted twice.
+    # With a single card, strengths may differ, because no pair is subtracted twice.
     (first, second), shape = hands_of_both(rng, 1)
     stronger = first._replace(strength=first.strength[::-1])
     check(HandMatrix(0, shape, (stronger, second), True), 3, rng, HandOperator)
@@ -237,7 +238,7 @@ def test_hands_that_are_no_hands_of_one_deck(monkeypatch):
 def every_hand(
     rng: np.random.Generator, cards: tuple[int, int], *, showdown: bool
 ) -> HandMatrix:
-    """All hands of six cards, of as many cards as each player has."""
+    """Return all hands of a deck of six, with `cards[p]` cards of player p."""
     both = []
     for count in cards:
         listed = np.array(list(itertools.combinations(range(6), count)), np.int8)
@@ -250,16 +251,16 @@ def every_hand(
 
 
 @pytest.mark.parametrize("showdown", [False, True])
-def test_one_player_has_a_single_card(showdown, monkeypatch):
-    """It is in no pair of hands subtracted twice: 0 and c are not the single card c."""
+def test_hand_operator_supports_one_and_two_cards(showdown, monkeypatch):
+    """The pair of cards (0, c) is distinguished from the single card c."""
     monkeypatch.setattr(matrix_operators, "_FEW_PAIRS", 0)
     rng = np.random.default_rng(7)
     check(every_hand(rng, (2, 1), showdown=showdown), 3, rng, HandOperator)
 
 
 @pytest.mark.parametrize("cards", [(2, 3), (0, 2)])
-def test_other_numbers_of_cards_are_listed(cards):
-    """Even if only one player has them."""
+def test_other_numbers_of_cards_use_listed_entries(cards):
+    """One such player is enough."""
     rng = np.random.default_rng(7)
     payoff_matrix = every_hand(rng, cards, showdown=False)
     check(payoff_matrix, 3, rng, DenseMatrix)
@@ -270,8 +271,8 @@ def test_other_numbers_of_cards_are_listed(cards):
 @pytest.mark.parametrize("showdown", [False, True])
 @pytest.mark.parametrize("private_states", [None, 7])
 @pytest.mark.parametrize("scale", [1e25, 1e-25])
-def test_bounds_of_any_size(scale, private_states, showdown):
-    """Products beyond float32, which JAX computes in by default."""
+def test_largest_bounds_entries_of_any_scale(scale, private_states, showdown):
+    """The products overflow or underflow in float32, the default type of JAX."""
     rng = np.random.default_rng(8)
     (first, second), shape = hands_of_both(rng, 2, private_states=private_states)
     first, second = (
@@ -281,17 +282,17 @@ def test_bounds_of_any_size(scale, private_states, showdown):
     largest = np.abs(dense(payoff_matrix)).max()
     with jax.enable_x64(False):
         for player in range(2):
-            laid = make_hand_operator(payoff_matrix, player)
-            assert laid is not None
-            assert largest <= laid.largest() * (1 + 1e-12) < 100 * largest
+            operator = make_hand_operator(payoff_matrix, player)
+            assert operator is not None
+            assert largest <= operator.largest() * (1 + 1e-12) < 100 * largest
 
 
-def test_sparse_rows():
-    """A long chain of private states, each of which meets its neighbours."""
+def test_long_chains_use_sparse_rows():
+    """Each private state of a long chain has payoffs with its neighbours."""
     rng = np.random.default_rng(3)
     i = np.arange(400)
     rows, columns = np.concatenate([i, i[1:]]), np.concatenate([i, i[:-1]])
-    # A few meet more, and the last nobody.
+    # One state has nine more opponents, and the last state has none.
     rows, columns = np.append(rows, [7] * 9), np.append(columns, 100 + i[:9])
     shape = (401, 402)
     entries = sum_entries(rows, columns, rng.normal(size=len(rows)), shape)
@@ -299,8 +300,8 @@ def test_sparse_rows():
 
 
 @pytest.mark.parametrize("mixed", [False, True])
-def test_neighbouring_blocks_are_one_matrix(mixed):
-    """Not where they are mixed, with private states that meet nobody."""
+def test_contiguous_blocks_use_block_runs(mixed):
+    """Permuted blocks, with private states without opponents, use dense blocks."""
     rng = np.random.default_rng(7)
     sizes = rng.integers(30, 50, size=(30, 2))
     begin, rows, columns = np.zeros(2, int), [], []
@@ -318,26 +319,26 @@ def test_neighbouring_blocks_are_one_matrix(mixed):
     check(payoff_matrix, 3, rng, DenseBlocks if mixed else BlockRuns)
 
 
-def test_one_long_narrow_block():
-    """Where rows of products are written out."""
+def test_narrow_block_with_many_leaves():
+    """The operator is a dense matrix for 5,000 leaves, too."""
     rng = np.random.default_rng(4)
     i, j = np.indices((3, 4)).reshape(2, -1)
     entries = sum_entries(i, j, rng.normal(size=12), (3, 4))
     check(SparseMatrix(0, (3, 4), entries), 5000, rng, DenseMatrix)
 
 
-def test_a_second_kernel_of_equal_shape_compiles_nothing():
+def test_matrices_of_equal_shape_share_compiled_functions():
     rng = np.random.default_rng(6)
     traced = []
 
     @jax.jit
-    def values(laid, x):
+    def values(operator, x):
         traced.append(x.shape)
-        return laid.apply(x)
+        return operator.apply(x)
 
     i, j = np.indices((5, 4)).reshape(2, -1)
     for _ in range(2):
         entries = sum_entries(i, j, rng.normal(size=20), (5, 4))
-        laid = make_operator(SparseMatrix(0, (5, 4), entries), 0)
-        values(laid, rng.random((3, 4)))
+        operator = make_operator(SparseMatrix(0, (5, 4), entries), 0)
+        values(operator, rng.random((3, 4)))
     assert len(traced) == 1

@@ -1,4 +1,4 @@
-"""Policies of public-tree games: as OpenSpiel's tools see them, and in files."""
+"""Policies of public-tree games: queries by OpenSpiel's tools, and files."""
 
 import dataclasses
 
@@ -22,7 +22,7 @@ _SECOND = {"p": (1 / 3, 0, 1), "b": (0, 1 / 3, 1)}
 
 
 def equilibrium(dtype=np.float64):
-    """Kuhn's equilibrium: at each public node the probability of a bet by card."""
+    """Return Kuhn's equilibrium, by public node and card."""
     found = []
     for nodes in (_FIRST, _SECOND):
         bets = np.concatenate([np.array(row, dtype) for row in nodes.values()])
@@ -32,14 +32,14 @@ def equilibrium(dtype=np.float64):
 
 
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
-def test_openspiel_judges_it(dtype):
-    """The equilibrium stays one, read state by state."""
+def test_openspiel_gives_nash_conv_zero_for_the_equilibrium(dtype):
+    """OpenSpiel queries the policy at each state."""
     policy = FormPolicy(kuhn(), equilibrium(dtype))
     found = exploitability.nash_conv(pyspiel.load_game("kuhn_poker"), policy)
     assert abs(found) < (1e-12 if dtype is np.float64 else 1e-6)
 
 
-def test_it_is_the_table_of_the_compiled_game():
+def test_policy_equals_the_tabular_policy_of_the_game_tree():
     tree, policy = games.compiled("kuhn"), FormPolicy(kuhn(), equilibrium())
     behaviour = query(tree, policy)
     table = conversions.tabular_policy(tree, behaviour)
@@ -48,12 +48,12 @@ def test_it_is_the_table_of_the_compiled_game():
         state.apply_action(action)
     assert policy.action_probabilities(state, 0) == {PASS: 0.0, BET: 1.0}
     assert policy.action_probabilities(state) == table.action_probabilities(state)
-    # Cards in the rows, whatever the numbers of the compiled game.
+    # Rows are cards, independent of the indices in the game tree.
     bets = node_probabilities(policy, policy.form.finder.after([PASS]))[:, BET]
     assert np.allclose(bets, _SECOND["p"], atol=1e-15)
 
 
-def test_states_of_other_games_and_players_are_refused():
+def test_rejects_states_of_other_games_and_players():
     policy = FormPolicy(kuhn(), equilibrium())
     state = pyspiel.load_game("kuhn_poker").new_initial_state()
     with pytest.raises(ValueError, match="query the acting player"):
@@ -69,7 +69,7 @@ def test_states_of_other_games_and_players_are_refused():
         policy.action_probabilities(other)
 
 
-def test_public_nodes_are_found_by_actions():
+def test_finder_finds_public_nodes_by_actions():
     finder = kuhn().finder
     for node in range(len(kuhn().betting)):
         assert finder.after(kuhn().betting.path(node)) == node
@@ -79,7 +79,7 @@ def test_public_nodes_are_found_by_actions():
 
 
 @pytest.mark.parametrize("chunk", [1, 3, 100])
-def test_what_is_no_strategy_is_refused_by_node_and_signal(monkeypatch, chunk):
+def test_rejects_invalid_strategies_with_the_infoset_name(monkeypatch, chunk):
     monkeypatch.setattr("spiel_cr.policies.conversions._CHUNK", chunk)
     FormPolicy(kuhn(), equilibrium())
     wrong = equilibrium()
@@ -105,7 +105,7 @@ def test_what_is_no_strategy_is_refused_by_node_and_signal(monkeypatch, chunk):
 
 
 @pytest.mark.parametrize("node", [9, -1, -10, 1.5, None])
-def test_nodes_that_are_none_are_refused(node):
+def test_rejects_invalid_nodes(node):
     policy = FormPolicy(kuhn(), equilibrium())
     assert node_probabilities(policy, np.int32(0)).shape == (3, 2)
     with pytest.raises(ValueError, match="must be a whole number from 0 to 8"):
@@ -113,7 +113,7 @@ def test_nodes_that_are_none_are_refused(node):
 
 
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
-def test_a_file_gives_the_same_bits(tmp_path, dtype):
+def test_saved_policies_are_bitwise_identical(tmp_path, dtype):
     path = tmp_path / "kuhn.npz"
     policy = FormPolicy(kuhn(), equilibrium(dtype))
     save_behaviours(path, kuhn(), policy.behaviour, {"algorithm": "by hand"})
@@ -122,10 +122,10 @@ def test_a_file_gives_the_same_bits(tmp_path, dtype):
         assert mine.dtype == found.dtype and (mine == found).all()
 
 
-def test_files_of_other_forms_are_refused(tmp_path):
+def test_rejects_files_of_other_games_and_corrupt_files(tmp_path):
     path = tmp_path / "kuhn.npz"
     save_behaviours(path, kuhn(), equilibrium(), {})
-    # Other payoffs change nothing about policies; other private states do.
+    # Policies do not depend on payoffs, but they depend on private states.
     terms = kuhn().terms
     paid = dataclasses.replace(kuhn(), terms=terms._replace(stake=2 * terms.stake))
     assert read_policy(path, paid).form is paid

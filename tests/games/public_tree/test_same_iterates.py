@@ -1,4 +1,4 @@
-"""The same game in both forms: what strategies win, and the iterates of CFR+."""
+"""A game as public tree and as game tree: equal values and iterates of CFR+."""
 
 import numpy as np
 import pytest
@@ -11,8 +11,8 @@ from tests.support.strategies import random_behaviours, solver_of
 
 
 @pytest.mark.parametrize("name", ["kuhn", "leduc7", "nim"])
-def test_same_value(name):
-    """Random strategies, carried over by `sequences`, win what they win."""
+def test_values_equal_those_of_the_game_tree(name):
+    """Use random strategies, which `sequences` maps between the forms."""
     tree = games.compiled(name)
     detected = detection.locate(tree)
     behaviours = random_behaviours(tree, 3)
@@ -47,12 +47,12 @@ def test_same_value(name):
         pytest.param("liars_dice", True, marks=pytest.mark.slow),
     ],
 )
-def test_same_iterates(string, products):
-    """Twenty iterations of CFR+ are the same up to rounding, far below 1e-9."""
+def test_cfr_plus_iterates_equal_those_of_the_game_tree(string, products):
+    """Twenty iterations agree up to rounding, which is far below 1e-9."""
     tree = build_tree(string)
     detected = detection.locate(tree)
-    signal_form = detected.game.build_sequence_form(products=products)
-    compiled, ours = (solver_of(f, "cfr+") for f in (tree.sequence_form, signal_form))
+    public_form = detected.game.build_sequence_form(products=products)
+    compiled, ours = (solver_of(f, "cfr+") for f in (tree.sequence_form, public_form))
     compiled.run(20)
     ours.run(20)
     for player, sequences in enumerate(detected.sequences):

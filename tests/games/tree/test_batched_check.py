@@ -1,4 +1,4 @@
-"""The contract that others' games can run: it must notice what is wrong."""
+"""The check of batched rules for user-defined games detects every kind of error."""
 
 import pathlib
 import re
@@ -43,7 +43,7 @@ def _spoil(result, states):
         ("legal_actions_mask", _spoil, "read-only"),
     ],
 )
-def test_the_contract_notices(method, change, words):
+def test_check_detects_wrong_methods(method, change, words):
     class Game(rock_paper_scissors.RockPaperScissorsGame):
         def batched_rules(self):
             return _Broken(method, change)
@@ -65,7 +65,7 @@ def test_the_contract_notices(method, change, words):
         ),
     ],
 )
-def test_the_contract_notices_tensors(tensor, words):
+def test_check_detects_wrong_tensors(tensor, words):
     class Game(rock_paper_scissors.RockPaperScissorsGame):
         def batched_rules(self):
             rules = rock_paper_scissors.BatchedRockPaperScissors(3)
@@ -78,7 +78,7 @@ def test_the_contract_notices_tensors(tensor, words):
         batched_check.check(Game(), np.random.default_rng(2), rollouts=1)
 
 
-def test_the_contract_compares_whole_trees():
+def test_check_tree_compares_complete_trees():
     class Game(rock_paper_scissors.RockPaperScissorsGame):
         def batched_rules(self):
             return _Broken("returns", lambda x, s: np.where(s[:, 0] == 1, x, x + 1))
@@ -91,7 +91,7 @@ def test_the_contract_compares_whole_trees():
         batched_check.check_tree(right, max_histories=5)
 
 
-def test_the_example_of_the_documentation(capsys):
+def test_documentation_example_runs(capsys):
     page = pathlib.Path(__file__).parents[3] / "docs" / "how-to" / "batched-rules.md"
     (code,) = re.findall(r"^```python\n(.*?)^```", page.read_text("utf-8"), re.M | re.S)
     names = {"__name__": "example"}
@@ -99,7 +99,7 @@ def test_the_example_of_the_documentation(capsys):
     sizes, key = capsys.readouterr().out.splitlines()
     assert sizes.split()[0] == "49601"
     assert key == "p1 has 1 at stage 3"
-    # Chance: 1 / 100 and 1 / 99; one infoset a card and player.
+    # A deal has probability 1 / 100 * 1 / 99; each player has one infoset per card.
     tree = names["tree"]
     deal = tree.histories.level_start[2]
     assert tree.histories.chance[deal] == pytest.approx(1 / 9900)

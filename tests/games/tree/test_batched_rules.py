@@ -1,4 +1,4 @@
-"""Expansions: node for node what a walk over OpenSpiel's states gives; refusals."""
+"""Game trees from batched rules equal those from a walk over OpenSpiel's states."""
 
 import dataclasses
 import functools
@@ -47,7 +47,7 @@ LARGE = (
 
 
 def same(ours, theirs, name=""):
-    """Equal to the last bit and to the type, strings included."""
+    """Check that two trees are bitwise identical, including types and strings."""
     if dataclasses.is_dataclass(ours):
         for field in dataclasses.fields(ours):
             if field.name != "game":
@@ -58,7 +58,7 @@ def same(ours, theirs, name=""):
         np.testing.assert_array_equal(ours, theirs, err_msg=name)
     elif name.endswith(".keys"):
         assert list(ours) == list(theirs), name
-    elif callable(ours):  # what lists decisions, payoffs and places
+    elif callable(ours):  # methods that return decisions, payoffs and positions
         same(ours(), theirs(), f"{name}()")
     elif isinstance(ours, tuple):
         assert len(ours) == len(theirs), name
@@ -68,27 +68,24 @@ def same(ours, theirs, name=""):
         assert ours == theirs, name
 
 
-def both_ways(string, observations=True):
+def build_with_and_without_batched_rules(string, observations=True):
     return (
         build_tree(string, observations=observations),
         build_tree(string, observations=observations, batched_rules=False),
     )
 
 
-# The games of the project.
-
-
 @pytest.mark.parametrize("string", SMALL)
-def test_node_for_node(string):
-    ours, theirs = both_ways(string)
+def test_batched_tree_equals_the_state_walk(string):
+    ours, theirs = build_with_and_without_batched_rules(string)
     same(ours, theirs)
     assert ours.histories.observations is not None
     assert len(ours.histories) == theirs.histories.level_start[-1]
 
 
 @pytest.mark.parametrize("string", SMALL[:2] + SMALL[4:5])
-def test_node_for_node_without_what_others_observe(string):
-    ours, theirs = both_ways(string, observations=False)
+def test_batched_tree_equals_the_state_walk_without_observations(string):
+    ours, theirs = build_with_and_without_batched_rules(string, observations=False)
     same(ours, theirs)
     assert ours.histories.observations is None
 
@@ -103,31 +100,28 @@ def test_node_for_node_without_what_others_observe(string):
         SCOTLAND_YARD,
     ],
 )
-def test_node_for_node_large(string):
-    same(*both_ways(string))
+def test_batched_tree_equals_the_state_walk_of_large_games(string):
+    same(*build_with_and_without_batched_rules(string))
 
 
 @pytest.mark.parametrize("string", LARGE)
-def test_random_games(string):
-    """Every step of games too large to walk, both players' information included."""
+def test_rollouts_of_large_games_equal_openspiel(string):
+    """Compare every step of rollouts, including both players' information states."""
     batched_check.check_rollouts(string, np.random.default_rng(5), rollouts=40)
 
 
 @pytest.mark.parametrize("string", SMALL[:1] + SMALL[4:5] + SMALL[8:9])
-def test_no_state_is_visited(string, monkeypatch):
-    """Guards the tests above against comparing a walk with a walk."""
+def test_batched_rules_build_without_openspiel_states(string, monkeypatch):
+    """The tests above do not compare two walks over OpenSpiel's states."""
 
-    def refuse(*arguments, **keywords):
+    def fail(*arguments, **keywords):
         raise AssertionError("walked")
 
-    monkeypatch.setattr(state_walk, "walk", refuse)
+    monkeypatch.setattr(state_walk, "walk", fail)
     compiled = build_tree(string)
     assert compiled.num_terminals > 0
     with pytest.raises(AssertionError, match="walked"):
         build_tree(string, batched_rules=False)
-
-
-# The builder on every game of the catalogue.
 
 
 @functools.cache
@@ -137,7 +131,9 @@ def table(name):
 
 @pytest.mark.parametrize("case", games.SMALL, ids=lambda case: case.name)
 @pytest.mark.parametrize("observations, chunk", [(True, 3), (False, 1 << 14)])
-def test_builder_on_the_catalogue(case, observations, chunk, monkeypatch):
+def test_batched_walk_equals_the_state_walk_on_all_games(
+    case, observations, chunk, monkeypatch
+):
     monkeypatch.setattr(batched_rules, "_CHUNK", chunk)
     game = games.compiled(case.name).game
     ours = batched_walk.walk(game, table(case.name), observations=observations)
@@ -148,8 +144,8 @@ def test_builder_on_the_catalogue(case, observations, chunk, monkeypatch):
 
 
 @pytest.mark.parametrize("seed", range(6))
-def test_random_made_games(seed):
-    """Players who cannot count each other's moves: infosets that span depths."""
+def test_batched_walk_equals_the_state_walk_on_random_games(seed):
+    """The games include infosets whose histories have different depths."""
     game = made_games.random_game(seed, turns="by history" if seed % 2 else "by depth")
     rules = tabled.Tabled(reference.Tree(game))
     ours = batched_walk.walk(game, rules, observations=True)
@@ -157,35 +153,35 @@ def test_random_made_games(seed):
     same(numbering.number(ours, game)[:2], numbering.number(theirs, game)[:2])
 
 
-def test_masks_are_copied_only_where_an_outcome_has_no_probability(monkeypatch):
-    """Kuhn's second deal has two of three outcomes."""
+def test_legal_action_masks_are_not_copied_without_null_outcomes(monkeypatch):
+    """In Kuhn poker, the second deal has two legal outcomes of three."""
 
-    class Mask(np.ndarray):
+    class UncopyableMask(np.ndarray):
         def copy(self, order="C"):
             raise AssertionError("copied")
 
     rules = tabled.Tabled(reference.Tree(games.compiled("kuhn").game))
     ask = rules.legal_actions_mask
     monkeypatch.setattr(
-        rules, "legal_actions_mask", lambda states: ask(states).view(Mask)
+        rules, "legal_actions_mask", lambda states: ask(states).view(UncopyableMask)
     )
     walked = batched_walk.walk(games.compiled("kuhn").game, rules)
     assert len(walked) == 58 and not len(walked.dropped)
 
 
-def test_nothing_is_recorded_where_the_game_tells_nothing():
-    class Shy(tabled.Tabled):
+def test_observations_are_none_if_the_game_raises():
+    class OnlyActingPlayer(tabled.Tabled):
         def information_state(self, states, player):
             if {self.nodes[i].player for i in states} != {player}:
                 raise pyspiel.SpielError("only the player who acts")
             return super().information_state(states, player)
 
     game = games.compiled("kuhn").game
-    rules = Shy(reference.Tree(game))
+    rules = OnlyActingPlayer(reference.Tree(game))
     assert batched_walk.walk(game, rules, observations=True).observations is None
 
 
-def test_a_game_may_have_none():
+def test_games_may_return_no_batched_rules():
     class Game(rock_paper_scissors.RockPaperScissorsGame):
         def batched_rules(self):
             return None
@@ -196,14 +192,11 @@ def test_a_game_may_have_none():
         batched_check.check(Game(), np.random.default_rng(0))
 
 
-# Strings on demand.
-
-
 @pytest.mark.parametrize(
     "string", ["python_leduc_poker", "python_scotland_yard(rounds=3)"]
 )
-def test_strings_are_made_when_asked_for(string):
-    """By batched rules that make them, and by some that leave it to OpenSpiel."""
+def test_information_state_strings_are_created_lazily(string):
+    """One game's batched rules create the strings; for the other, OpenSpiel does."""
     compiled = build_tree(string)
     for player, infosets in enumerate(compiled.infosets):
         keys = infosets.keys
@@ -227,8 +220,8 @@ def test_strings_are_made_when_asked_for(string):
             keys[len(keys)]
 
 
-def test_size_in_bytes():
-    """Strings count once they are there; the rest is 26 bytes a history and more."""
+def test_nbytes_includes_created_strings():
+    """Arrays need at least 26 bytes per history; created strings are added."""
     compiled = build_tree("python_ii_goofspiel(num_cards=5)")
     before = compiled.nbytes
     assert 26 < before / len(compiled.histories) < 60
@@ -238,11 +231,8 @@ def test_size_in_bytes():
     assert build_tree("kuhn_poker").histories.chance.strides == (8,)
 
 
-# Limits and counting.
-
-
 @pytest.mark.parametrize("limit", [1, 2, 30])
-def test_too_many_histories_are_refused(limit):
+def test_raises_if_histories_exceed_the_limit(limit):
     string = "python_rock_paper_scissors(num_actions=5)"
     with pytest.raises(TooManyHistoriesError, match=f"max_histories={limit} "):
         build_tree(string, max_histories=limit)
@@ -254,22 +244,19 @@ def test_too_many_histories_are_refused(limit):
     ("string", "histories", "terminals"),
     [
         (KEEP, 4_854_291, 3_584_128),
-        # The figures are those of another program.
+        # An independent program gave these numbers.
         ("python_latent_tic_tac_toe", 73_159_699, 37_650_720),
     ],
 )
-def test_counting_large_games(string, histories, terminals):
-    """By visits, which keep nothing."""
+def test_visits_count_histories_of_large_games(string, histories, terminals):
+    """Visits do not store the tree."""
     opened, found = open_game(string), np.zeros(2, int)
     for visit in batched_rules.visits(opened.game, opened.rules):
         found += len(visit.player), np.count_nonzero(visit.player == TERMINAL)
     assert found.tolist() == [histories, terminals]
 
 
-# Refusals.
-
-
-class _Wrong(tabled.Tabled):
+class _KuhnWithWrongMethod(tabled.Tabled):
     """The batched rules of Kuhn poker with one method replaced."""
 
     def __init__(self, method, change):
@@ -295,7 +282,7 @@ class _Wrong(tabled.Tabled):
         ("information_state", lambda x: x[:1], "information_state.*integers"),
     ],
 )
-def test_what_is_no_game_is_refused(method, change, words):
+def test_rejects_invalid_batched_rules(method, change, words):
     game = games.compiled("kuhn").game
     with pytest.raises(ValueError, match=words):
-        batched_walk.walk(game, _Wrong(method, change))
+        batched_walk.walk(game, _KuhnWithWrongMethod(method, change))

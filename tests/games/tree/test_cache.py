@@ -1,4 +1,4 @@
-"""Compiled games in files: there and back to the last bit, and all that goes wrong."""
+"""The cache of game trees: exact copies, keys, invalid files and failed writes."""
 
 import importlib
 import os
@@ -31,7 +31,7 @@ STRINGS = (
     "python_rock_paper_scissors",
     "python_scotland_yard(rounds=2)",
 )
-OWN = (
+BUNDLED_GAMES = (
     "python_ii_goofspiel(num_cards=3)",
     "python_latent_tic_tac_toe",
     LEDUC,
@@ -46,26 +46,28 @@ def entries(folder):
 
 
 @pytest.fixture
-def no_compiling(monkeypatch):
-    """Called once the cache is filled: from then on nothing may be compiled."""
+def forbid_building(monkeypatch):
+    """Return a function after whose call building a game tree fails."""
 
     def forbid():
-        def refuse(*arguments, **keywords):
+        def fail(*arguments, **keywords):
             raise AssertionError("compiled")
 
-        monkeypatch.setattr(state_walk, "walk", refuse)
-        monkeypatch.setattr(batched_walk, "walk", refuse)
+        monkeypatch.setattr(state_walk, "walk", fail)
+        monkeypatch.setattr(batched_walk, "walk", fail)
 
     return forbid
 
 
 @pytest.mark.parametrize("observations, batched_rules", [(True, True), (False, False)])
 @pytest.mark.parametrize("string", STRINGS)
-def test_there_and_back(tmp_path, no_compiling, string, observations, batched_rules):
+def test_cached_trees_are_bitwise_identical(
+    tmp_path, forbid_building, string, observations, batched_rules
+):
     options = {"observations": observations, "batched_rules": batched_rules}
     plain = build_tree(string, **options)
     first = build_tree(string, cache=tmp_path / "new", **options)
-    no_compiling()
+    forbid_building()
     second = build_tree(string, cache=tmp_path / "new", **options)
     for tree in (first, second):
         same(tree, plain)
@@ -76,8 +78,8 @@ def test_there_and_back(tmp_path, no_compiling, string, observations, batched_ru
     assert not list(tmp_path.glob("**/*.part"))
 
 
-def test_strings_are_made_on_demand(tmp_path):
-    """Those of batched rules are not in the file, and not made by reading it."""
+def test_cached_trees_create_strings_lazily(tmp_path):
+    """Strings that batched rules create are not stored in the file."""
     build_tree(LEDUC, cache=tmp_path)
     (path,) = entries(tmp_path)
     arrays, _ = storage.load(path)
@@ -87,7 +89,7 @@ def test_strings_are_made_on_demand(tmp_path):
     assert tree.infosets[1].keys[-1].startswith("p1 card")
 
 
-def test_what_tells_entries_apart(tmp_path):
+def test_entries_depend_on_options_and_parameters(tmp_path):
     for options in (
         {},
         {"observations": True},
@@ -96,13 +98,13 @@ def test_what_tells_entries_apart(tmp_path):
     ):
         build_tree(LEDUC, cache=tmp_path, **options)
     build_tree("python_leduc_poker(stack1=5)", cache=tmp_path)
-    # Defaults, spelled out.
+    # These are the default parameters.
     build_tree("python_leduc_poker(stack0=7,num_ranks=3)", cache=tmp_path)
     assert len(entries(tmp_path)) == 5
 
 
 @pytest.mark.parametrize("package", ["spiel_cr", "open_spiel", "numpy"])
-def test_other_versions_are_other_entries(tmp_path, monkeypatch, package):
+def test_package_versions_are_part_of_the_key(tmp_path, monkeypatch, package):
     build_tree(LEDUC, cache=tmp_path)
     newer = {**storage.versions(), package: "99"}
     monkeypatch.setattr(storage, "versions", lambda: newer)
@@ -110,7 +112,7 @@ def test_other_versions_are_other_entries(tmp_path, monkeypatch, package):
     assert len(entries(tmp_path)) == 2
 
 
-def test_the_compilers_own_sources_count(tmp_path, monkeypatch):
+def test_builder_sources_are_part_of_the_key(tmp_path, monkeypatch):
     game = spiel_cr.load_game(LEDUC)
     before = cache.identify(game, None)
     folder = tmp_path / "spiel_cr"
@@ -122,21 +124,19 @@ def test_the_compilers_own_sources_count(tmp_path, monkeypatch):
     assert {k for k in before if before[k] != after[k]} == {"builder"}
 
 
-@pytest.mark.parametrize("string", OWN)
-def test_the_projects_games_can_be_kept(string):
+@pytest.mark.parametrize("string", BUNDLED_GAMES)
+def test_python_games_are_identified_by_sources_and_parameters(string):
     game = spiel_cr.load_game(string)
     identity = cache.identify(game, batched_rules.of_game(game))
     assert identity["sources"] and identity["batched_rules"]
     assert identity["parameters"] == game.get_parameters()
 
 
-def test_games_in_cpp_have_no_sources():
+def test_cpp_games_have_no_sources_in_the_key():
     identity = cache.identify(spiel_cr.load_game("leduc_poker"), None)
     assert identity["sources"] is None
     assert identity["parameters"]["suit_isomorphism"] is False
 
-
-# Python games by their sources.
 
 MODULE = """
 import pyspiel
@@ -156,8 +156,8 @@ pyspiel.register_game({name}().get_type(), {name})
 """
 
 
-def test_a_changed_source_is_another_entry(tmp_path, monkeypatch):
-    """Also of a module that the game imports from its own folder."""
+def test_changed_game_sources_create_a_new_entry(tmp_path, monkeypatch):
+    """This includes modules that the game imports from its own folder."""
     name, helper = "cached_pennies", "cached_payoffs"
     code, folder = tmp_path / "code", tmp_path / "cache"
     code.mkdir()
@@ -175,8 +175,8 @@ def test_a_changed_source_is_another_entry(tmp_path, monkeypatch):
     assert found == [(1, 1), (1, 1), (5, 2)]
 
 
-def test_games_that_no_string_tells_are_not_kept(tmp_path):
-    """Objects that OpenSpiel does not know, or knows otherwise."""
+def test_games_without_a_game_string_are_not_cached(tmp_path):
+    """These games are not registered, or their string loads a different game."""
 
     def rules(utility):
         def rule(path):
@@ -197,7 +197,7 @@ def test_games_that_no_string_tells_are_not_kept(tmp_path):
     assert not entries(tmp_path)
 
 
-def test_files_in_parameters_count(tmp_path):
+def test_content_of_parameter_files_is_part_of_the_key(tmp_path):
     path = tmp_path / "game.efg"
     text = 'EFG 2 R "G" {{ "A" "B" }}\np "" 1 1 "" {{ "l" "r" }} 0\n'
     text += 't "" 1 "" {{ {0} -{0} }}\nt "" 2 "" {{ 0 0 }}\n'
@@ -209,11 +209,8 @@ def test_files_in_parameters_count(tmp_path):
     assert found[0] != found[1]
 
 
-# Files that are damaged, and several writers.
-
-
 @pytest.mark.parametrize("missing", ["infoset", "observations", "text1", "parent0"])
-def test_files_with_less_in_them_are_replaced(tmp_path, missing):
+def test_incomplete_files_are_replaced(tmp_path, missing):
     plain = build_tree("kuhn_poker", cache=tmp_path)
     (path,) = entries(tmp_path)
     arrays, metadata = storage.load(path)
@@ -226,8 +223,8 @@ def test_files_with_less_in_them_are_replaced(tmp_path, missing):
     ("name", "forged"),
     [("parent0", [-1] * 6), ("parent1", [12] * 6), ("utility", [1.0])],
 )
-def test_forged_files_are_replaced(tmp_path, name, forged):
-    """Whose checksums are right: infosets that follow themselves have no levels."""
+def test_invalid_files_with_valid_checksums_are_replaced(tmp_path, name, forged):
+    """The parent infosets are cyclic or out of range, or arrays have wrong lengths."""
     plain = build_tree("kuhn_poker", cache=tmp_path)
     (path,) = entries(tmp_path)
     arrays, metadata = storage.load(path)
@@ -236,8 +233,8 @@ def test_forged_files_are_replaced(tmp_path, name, forged):
 
 
 @pytest.mark.parametrize("kind", ["pipe", "folder"])
-def test_something_else_in_a_files_place(tmp_path, kind, absl_log):
-    """It stays, and the game is compiled without a cache."""
+def test_unreadable_cache_entries_are_kept_and_ignored(tmp_path, kind, absl_log):
+    """The tree is built without the cache, and a warning is logged."""
     plain = build_tree("kuhn_poker", cache=tmp_path)
     (path,) = entries(tmp_path)
     path.unlink()
@@ -246,7 +243,7 @@ def test_something_else_in_a_files_place(tmp_path, kind, absl_log):
     assert "not cached" in absl_log.text and not path.is_file()
 
 
-def test_a_file_of_another_game_is_replaced(tmp_path):
+def test_files_of_other_games_are_replaced(tmp_path):
     plain = build_tree("kuhn_poker", cache=tmp_path)
     (path,) = entries(tmp_path)
     build_tree("leduc_poker", cache=tmp_path / "other")
@@ -254,39 +251,39 @@ def test_a_file_of_another_game_is_replaced(tmp_path):
     same(build_tree("kuhn_poker", cache=tmp_path), plain)
 
 
-def test_folders_that_cannot_be_written(tmp_path, monkeypatch):
+def test_unwritable_cache_folders(tmp_path, monkeypatch):
     file = tmp_path / "file"
     file.write_text("")
     with pytest.raises(ValueError, match="is a file; give a folder"):
         build_tree("kuhn_poker", cache=file)
 
-    def full(*arguments, **keywords):
+    def fail_to_write(*arguments, **keywords):
         raise OSError("no space left")
 
-    monkeypatch.setattr(storage.np, "savez", full)
+    monkeypatch.setattr(storage.np, "savez", fail_to_write)
     tree = build_tree("kuhn_poker", cache=tmp_path / "full")
     assert len(tree.histories) == 58
     assert not list((tmp_path / "full").iterdir())
 
 
-def test_what_is_read_is_not_estimated(tmp_path, no_compiling, monkeypatch):
+def test_cached_trees_skip_the_memory_estimate(tmp_path, forbid_building, monkeypatch):
     build_tree("leduc_poker", cache=tmp_path)
     monkeypatch.setattr(estimate, "_estimate", None)
-    no_compiling()
+    forbid_building()
     build_tree("leduc_poker", cache=tmp_path)
     limit = memory.BASE_BYTES + 9456 * memory.BYTES_PER_HISTORY
     with pytest.raises(GameTooLargeError, match="more than 9,456 histories, and mem"):
         build_tree("leduc_poker", cache=tmp_path, memory_limit=limit)
 
 
-def test_limits_hold_for_what_is_read(tmp_path):
+def test_history_limits_apply_to_cached_trees(tmp_path):
     build_tree("kuhn_poker", cache=tmp_path)
     with pytest.raises(TooManyHistoriesError, match="max_histories=57"):
         build_tree("kuhn_poker", cache=tmp_path, max_histories=57)
     build_tree("kuhn_poker", cache=tmp_path, max_histories=58)
 
 
-def test_solving_and_resolving_use_it(tmp_path, no_compiling):
+def test_solve_and_resolve_use_the_cache(tmp_path, forbid_building):
     def results():
         options = spiel_cr.GameOptions(cache=tmp_path)
         solved = spiel_cr.solve(LEDUC, "lp", options=options)
@@ -294,19 +291,19 @@ def test_solving_and_resolving_use_it(tmp_path, no_compiling):
 
     before = results()
     assert len(entries(tmp_path)) == 2
-    no_compiling()
+    forbid_building()
     for ours, theirs in zip(results(), before, strict=True):
         for p in range(2):
             np.testing.assert_array_equal(ours.average[p], theirs.average[p])
 
 
-def test_command_line(tmp_path, no_compiling, capsys):
+def test_command_line_uses_the_cache(tmp_path, forbid_building, capsys):
     words = ("--game", "kuhn_poker", "--cache", tmp_path)
     first = report(capsys, "info", *words)
-    no_compiling()
+    forbid_building()
     assert report(capsys, "info", *words) == first
     assert report(capsys, "solve", *words, "--algorithm", "lp")["nash_conv"] < 1e-9
-    # Another entry: resolving wants to know what is observed.
+    # Re-solving needs observations, so it uses a different entry.
     with pytest.raises(SystemExit):
         run("resolve", *words, "--iterations", 2)
     assert "AssertionError: compiled" in capsys.readouterr().err

@@ -1,4 +1,4 @@
-"""Outcomes and payoffs of single states: what a broken game is told."""
+"""Checks of chance outcomes and returns of single states, and their errors."""
 
 import math
 
@@ -10,8 +10,8 @@ from spiel_cr.games.opening import game_checks
 from tests.support.made_games import CHANCE, TERMINAL, MadeGame, Node
 
 
-def dealt(*odds):
-    """The root of a game in which chance deals by these odds."""
+def chance_root(*odds):
+    """Return the root of a game whose chance outcomes have these probabilities."""
 
     def rules(path):
         if path:
@@ -21,8 +21,8 @@ def dealt(*odds):
     return MadeGame(rules, "dealt").new_initial_state()
 
 
-def ended(*returns, unit=1.0):
-    """A terminal state with some returns, in a game of payoffs up to 100 units."""
+def terminal_state(*returns, unit=1.0):
+    """Return a terminal state of a game whose payoffs are at most 100 units."""
 
     class State(pyspiel.State):
         def current_player(self):
@@ -38,8 +38,11 @@ def ended(*returns, unit=1.0):
     return State(game)
 
 
-def test_outcomes_without_probability_are_left_out():
-    assert game_checks.chance_outcomes(dealt(0.25, 0.0, 0.75)) == [(0, 0.25), (2, 0.75)]
+def test_zero_probability_outcomes_are_removed():
+    assert game_checks.chance_outcomes(chance_root(0.25, 0.0, 0.75)) == [
+        (0, 0.25),
+        (2, 0.75),
+    ]
 
 
 @pytest.mark.parametrize(
@@ -55,9 +58,9 @@ def test_outcomes_without_probability_are_left_out():
         ((), "sum to 0.0"),
     ],
 )
-def test_odds_that_are_none(odds, said):
+def test_rejects_invalid_chance_probabilities(odds, said):
     with pytest.raises(InvalidGameError, match=f"dealt.*at the root.*{said}.*correct"):
-        game_checks.chance_outcomes(dealt(*odds))
+        game_checks.chance_outcomes(chance_root(*odds))
 
 
 @pytest.mark.parametrize("unit", [1e-12, 1.0, 1e12])
@@ -72,22 +75,22 @@ def test_odds_that_are_none(odds, said):
         ((1.0, -1.0, 0.0), "there are 3 returns"),
     ],
 )
-def test_returns_that_are_none(given, said, unit):
+def test_rejects_invalid_returns(given, said, unit):
     with pytest.raises(InvalidGameError, match=f"ended.*at the root.*{said}"):
-        game_checks.returns(ended(*given, unit=unit))
+        game_checks.returns(terminal_state(*given, unit=unit))
 
 
 @pytest.mark.parametrize("unit", [1e-12, 1.0, 1e12])
-def test_rounding_is_no_broken_promise(unit):
-    """Ten tenths are not one; nor is a difference of payoffs of a hundred exact."""
+def test_accepts_returns_with_rounding_errors(unit):
+    """In floating point, ten times 0.1 is not 1, and 100.1 - 100 is not 0.1."""
     tenths = sum([0.1] * 10)
     for given in ((tenths, -1.0), (100.1 - 100, -0.1), (100.3 - 100.2 - 0.1, 0.0)):
-        state = ended(*given, unit=unit)
+        state = terminal_state(*given, unit=unit)
         assert game_checks.returns(state) == tuple(value * unit for value in given)
         assert game_checks.player_return(state, 1) == given[1] * unit
 
 
-def test_the_history_is_named():
+def test_error_message_contains_the_history():
     state = pyspiel.load_game("kuhn_poker").new_initial_state()
     for action in (2, 0, 1):
         state.apply_action(action)

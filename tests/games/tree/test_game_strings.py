@@ -1,4 +1,4 @@
-"""Game strings: what OpenSpiel takes is taken, and a mistake is told with a remedy."""
+"""Game strings: spellings that are accepted, and errors that suggest a remedy."""
 
 import pyspiel
 import pytest
@@ -11,12 +11,12 @@ from spiel_cr.games.opening.opened import load_game, open_game
 from spiel_cr.games.opening.origins import load_again
 
 
-def test_games_are_loaded_by_their_own_strings():
+def test_registered_games_are_loaded_from_their_strings():
     seen = 0
     for kind in pyspiel.registered_games():
         if not kind.default_loadable or "python" in kind.short_name:
             continue
-        # What two players can play, and the checks of strings know no more of.
+        # Only two-player games are supported.
         if not kind.min_num_players <= 2 <= kind.max_num_players:
             continue
         game = pyspiel.load_game(kind.short_name)
@@ -37,12 +37,12 @@ def test_games_are_loaded_by_their_own_strings():
         ("kriegspiel(fen=)", "kriegspiel()"),
     ],
 )
-def test_what_openspiel_reads_too_strictly_is_taken(text, same):
+def test_accepts_spellings_that_openspiel_rejects(text, same):
     game = load_string(text)
     assert same is None or str(game) == str(pyspiel.load_game(same))
 
 
-# A string, and what the error says.
+# Pairs of an invalid string and a pattern of the error message.
 ROWS = [
     ("", "is not a name"),
     ("kuhn_pocker", "did you mean kuhn_poker"),
@@ -95,7 +95,7 @@ ROWS += [
     ("kuhn\ud800", "is not a name"),
 ]
 
-# OpenSpiel would end the process at most of these.
+# Most of these would terminate the process in OpenSpiel.
 POKER_ROWS = [
     ("numRanks=14", "numRanks=14 must be a whole number from 2 to 13"),
     ("numSuits=0", "numSuits=0 must be"),
@@ -129,7 +129,7 @@ POKER_ROWS = [
     ("text", "words"),
     ROWS + [(f"universal_poker({given})", words) for given, words in POKER_ROWS],
 )
-def test_mistakes(text, words):
+def test_invalid_strings_raise_helpful_errors(text, words):
     with pytest.raises((ValueError, pyspiel.SpielError), match=words) as caught:
         load_game(text)
     message = str(caught.value)
@@ -156,7 +156,7 @@ KUHN = (
         ),
     ],
 )
-def test_text_that_looks_like_a_number_is_text(text, same):
+def test_numeric_looking_text_parameters_stay_text(text, same):
     name = same.pop("name")
     game = load_string(text)
     assert str(game) == str(pyspiel.load_game(name, same))
@@ -168,14 +168,14 @@ def test_text_that_looks_like_a_number_is_text(text, same):
 @pytest.mark.parametrize(
     "written", [("1", "0"), ('"1"', '"0"'), ("1 1", "0 0"), ("1 2 2", "0 1")]
 )
-def test_one_value_for_one_round(written):
-    """This is Kuhn poker; its value is known."""
+def test_one_round_poker_accepts_single_values(written):
+    """The game is Kuhn poker, whose value is known."""
     result = spiel_cr.solve(KUHN.format(*written), "lp")
     assert result.game_value() == pytest.approx(-1 / 18, abs=1e-12)
     assert open_game(KUHN.format(*written)).rules is not None
 
 
-# What OpenSpiel has beside numbers in text, and what would be taken for something else.
+# Texts that OpenSpiel would parse as other types, and texts with unusual characters.
 TEXTS = ("5", "-1", "1.5", "true", '"5"', "x", "a\nb", "\x00", "9" * 30, "\ud800", "")
 
 
@@ -190,8 +190,8 @@ def _text_parameters():
     ]
 
 
-def test_every_text_parameter_takes_any_text():
-    """It is loaded, or refused in a line that does not say that it must be text."""
+def test_text_parameters_accept_any_text():
+    """The game is loaded, or the error does not claim that the value must be text."""
     seen, loaded = _text_parameters(), 0
     assert len(seen) > 25
     for name, key in seen:
@@ -209,8 +209,8 @@ def test_every_text_parameter_takes_any_text():
     assert loaded > 10
 
 
-def test_loading_is_announced(capsys):
-    """Some games take half a minute, and OpenSpiel says nothing."""
+def test_loading_prints_progress(capsys):
+    """Some games load for half a minute, during which OpenSpiel prints nothing."""
     with messages.listening():
         load_string("blotto(coins=4,fields=3)")
     assert capsys.readouterr().err.strip().endswith("s] loading blotto")

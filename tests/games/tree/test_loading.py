@@ -1,4 +1,4 @@
-"""Game strings and games that are refused before any work, in the project's words."""
+"""Loading of games: invalid strings and games are rejected with clear errors."""
 
 import pyspiel
 import pytest
@@ -18,23 +18,25 @@ NOISE = "add_noise(game=kuhn_poker(),epsilon=0.1,seed=1)"
         ("start_at(game=kuhn_poker(),history=\udcff)", "is not UTF-8"),
     ],
 )
-def test_strings_that_openspiel_never_sees(text, said, monkeypatch):
+def test_rejects_undecodable_strings_before_openspiel_parses_them(
+    text, said, monkeypatch
+):
     monkeypatch.setattr(pyspiel, "load_game", None)
     with pytest.raises((ValueError, pyspiel.SpielError), match=said):
         spiel_cr.load_game(text)
 
 
 @pytest.mark.parametrize("text", [NOISE, f"misere(game={NOISE})"])
-def test_noise_that_is_drawn_while_walking_is_refused(text):
+def test_rejects_games_with_random_noise(text):
     for game in (text, pyspiel.load_game(text)):
         with pytest.raises(InvalidGameError, match="add_noise draws.*leave it out"):
             spiel_cr.load_game(game)
 
 
-def test_a_game_without_its_observer_is_refused():
+def test_rejects_games_without_an_observer():
     class State(MadeState):
         def information_state_string(self, player=None):
-            # What OpenSpiel calls where the game's states have no such method.
+            # OpenSpiel calls this if the states have no such method.
             return self.get_game().make_py_observer
 
     class Game(MadeGame):
@@ -50,15 +52,15 @@ def test_a_game_without_its_observer_is_refused():
         spiel_cr.load_game(Game(rules, "silent"))
 
 
-def test_a_declared_sum_that_is_not_zero_is_refused():
+def test_rejects_nonzero_utility_sums():
     game = MadeGame(lambda path: Node(TERMINAL), "generous", utility_sum=1.0)
     with pytest.raises(InvalidGameError, match="generous.*utility_sum=1.0.*correct"):
         spiel_cr.load_game(game)
 
 
 @pytest.mark.parametrize("payoff, fits", [("-0.3333333333", True), ("-0.3333", False)])
-def test_a_declared_sum_may_be_rounded_as_returns_may(payoff, fits):
-    """OpenSpiel declares the sum of the first terminal of a file."""
+def test_utility_sum_has_the_rounding_tolerance_of_returns(payoff, fits):
+    """OpenSpiel sets utility_sum to that of the first terminal node of a file."""
     game = pyspiel.load_efg_game(
         'EFG 2 R "third" { "A" "B" }\np "" 1 1 "" { "l" "r" } 0\n'
         f't "" 1 "" {{ 1/3 {payoff} }}\nt "" 2 "" {{ -1 1 }}\n'
@@ -72,14 +74,14 @@ def test_a_declared_sum_may_be_rounded_as_returns_may(payoff, fits):
 
 
 @pytest.mark.parametrize("text", ["go_fish(ranks=2,suits=2)", "kuhn_poker"])
-def test_games_with_and_without_a_class_of_their_own_are_loaded_again(text):
-    """OpenSpiel gives some games in C++ a class, whose objects have no attributes."""
+def test_games_with_and_without_a_python_class_are_reloaded(text):
+    """OpenSpiel exposes some C++ games as classes whose objects have no attributes."""
     game = spiel_cr.load_game(text)
     assert str(origins.load_again(game)) == str(game)
     assert not origins.is_python(game)
 
 
-def test_openspiel_looks_for_no_file_of_a_game_made_of_text(capfd):
+def test_games_from_efg_text_are_not_looked_up_as_files(capfd):
     text = 'EFG 2 R "One" { "P0" "P1" } p "" 1 1 "a" { "x" "y" } 0 '
     text += 'p "" 2 1 "b" { "x" "y" } 0 t "" 1 "" { 1 -1 } t "" 2 "" { -1 1 } '
     game = pyspiel.load_efg_game(text + 't "" 3 "" { 0 0 }')
@@ -87,7 +89,7 @@ def test_openspiel_looks_for_no_file_of_a_game_made_of_text(capfd):
     assert "exception" not in "".join(capfd.readouterr())
 
 
-def test_openspiel_does_not_list_its_games_for_a_matrix_game_of_ones_own(capfd):
+def test_unregistered_matrix_games_do_not_print_the_list_of_games(capfd):
     payoffs = [[1, -1], [-1, 2]], [[-1, 1], [1, -2]]
     game = pyspiel.create_matrix_game("mine", "Mine", ["a", "b"], ["c", "d"], *payoffs)
     tree = spiel_cr.build_tree(game)

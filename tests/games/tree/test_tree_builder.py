@@ -1,4 +1,4 @@
-"""Compiling: every array against a plain walk over OpenSpiel's states; refusals."""
+"""Game trees: every array equals that of a plain walk over OpenSpiel's states."""
 
 import functools
 
@@ -24,13 +24,13 @@ every_game = pytest.mark.parametrize(
 
 
 @functools.cache
-def walked(name: str) -> reference.Tree:
+def reference_tree(name: str) -> reference.Tree:
     return reference.Tree(games.compiled(name).game)
 
 
 def pairs(case: games.Case):
-    """A compiled game, its reference, and which reference node is which history."""
-    compiled, tree = games.compiled(case.name), walked(case.name)
+    """Return a game tree, its reference, and the reference node of each history."""
+    compiled, tree = games.compiled(case.name), reference_tree(case.name)
     node_of = {node.path: node for node in tree.nodes}
     histories = compiled.histories
     return (
@@ -41,10 +41,10 @@ def pairs(case: games.Case):
 
 
 @every_game
-def test_counts(case):
+def test_counts_equal_the_reference(case):
     compiled = games.compiled(case.name)
     histories = compiled.histories
-    tree = walked(case.name)
+    tree = reference_tree(case.name)
     assert len(histories) == len(tree.nodes) == case.histories
     for p in range(2):
         expected = {key[1] for key in tree.infosets if key[0] == p}
@@ -57,20 +57,20 @@ def test_counts(case):
 
 
 @every_game
-def test_histories_are_those_of_the_game(case):
+def test_histories_equal_the_reference(case):
     compiled, _, nodes = pairs(case)
     h = compiled.histories
     assert len({node.path for node in nodes}) == len(nodes)
     np.testing.assert_array_equal(h.player, [node.player for node in nodes])
     np.testing.assert_array_equal(h.utility, [node.utility for node in nodes])
-    # Products of the same factors, perhaps in another order.
+    # The factors of these products may have a different order.
     chance = [node.chance for node in nodes]
     np.testing.assert_allclose(h.chance, chance, rtol=1e-13)
     assert h.parent[0] == h.action[0] == -1
 
 
 @every_game
-def test_breadth_first_with_contiguous_children(case):
+def test_histories_are_breadth_first_with_contiguous_children(case):
     compiled, _, nodes = pairs(case)
     h = compiled.histories
     depth = np.array([len(node.path) for node in nodes])
@@ -87,12 +87,12 @@ def test_breadth_first_with_contiguous_children(case):
 
 
 @every_game
-def test_infosets_and_sequences(case):
+def test_infosets_and_sequences_equal_the_reference(case):
     compiled, tree, nodes = pairs(case)
     h = compiled.histories
     for p, infosets in enumerate(compiled.infosets):
         first = infosets.decisions.first_sequence
-        # What each number stands for, as information states and actions.
+        # The information states and actions of each sequence.
         sequences: list = [()]
         for i, key in enumerate(infosets.keys):
             before = tree.nodes[tree.infosets[p, key][0]].sequences[p]
@@ -116,7 +116,7 @@ def test_infosets_and_sequences(case):
         for i, key in enumerate(infosets.keys):
             own = tree.nodes[tree.infosets[p, key][0]].sequences[p]
             assert levels[i] == len(own)
-        # Within a level in preorder, which is that of the reference's nodes.
+        # Infosets of a level are in preorder, the order of the reference's nodes.
         met = [tree.infosets[p, key][0] for key in infosets.keys]
         order = list(zip(levels.tolist(), met, strict=True))
         assert order == sorted(order)
@@ -125,7 +125,7 @@ def test_infosets_and_sequences(case):
 
 
 @every_game
-def test_payoff_coupling(case):
+def test_payoffs_of_sequence_pairs_equal_the_reference(case):
     compiled, _, nodes = pairs(case)
     h = compiled.histories
     expected: dict[tuple[int, int], float] = {}
@@ -144,8 +144,8 @@ def test_payoff_coupling(case):
 
 
 @every_game
-def test_observed_by_the_player_who_does_not_act(case):
-    """Numbers equal exactly where the strings are equal, per player observed."""
+def test_observation_numbers_are_equal_iff_strings_are_equal(case):
+    """This is tested for the observations of each non-acting player."""
     compiled, tree, nodes = pairs(case)
     observations = compiled.histories.observations
     assert observations is not None
@@ -155,7 +155,7 @@ def test_observed_by_the_player_who_does_not_act(case):
         number_of = dict(zip(observed, observations[at].tolist(), strict=True))
         assert [number_of[words] for words in observed] == observations[at].tolist()
         assert len(set(number_of.values())) == len(number_of)
-        # Numbered in preorder, which is that of the reference's nodes.
+        # Numbers are in preorder, the order of the reference's nodes.
         first = dict.fromkeys(
             node.observations[other] for node in tree.nodes if node.player == 1 - other
         )
@@ -166,8 +166,8 @@ def test_observed_by_the_player_who_does_not_act(case):
 
 
 @every_game
-def test_layout_is_a_one_to_one_map(case):
-    """Solvers' positions: injective, the empty sequence first, padding not hit."""
+def test_layout_maps_sequences_to_distinct_positions(case):
+    """The empty sequence has position 0, and no sequence has a padding position."""
     form = games.compiled(case.name).sequence_form
     for decisions, layout, arrays in zip(
         form.decisions, form.layouts, form.arrays, strict=True
@@ -186,28 +186,25 @@ def test_layout_is_a_one_to_one_map(case):
         assert (uniform[~legal] == 0).all()
 
 
-# Refusals.
-
-
-def test_three_players_are_refused():
+def test_rejects_three_players():
     with pytest.raises(ValueError, match="exactly two players.*has 3"):
         build_tree("kuhn_poker(players=3)")
 
 
 @pytest.mark.parametrize("game", ["bargaining", "matrix_pd", "tiny_hanabi"])
-def test_games_that_are_not_zero_sum_are_refused(game):
+def test_rejects_games_that_are_not_zero_sum(game):
     with pytest.raises(ValueError, match="zero-sum"):
         build_tree(game)
 
 
 @pytest.mark.parametrize("game", ["kuhn_poker(ranks=3)", "no_such_game"])
-def test_what_openspiel_does_not_know_is_an_openspiel_error(game):
+def test_unknown_games_raise_spiel_error(game):
     with pytest.raises(pyspiel.SpielError, match="[Uu]nknown"):
         build_tree(game)
 
 
 @pytest.mark.parametrize("game", [None, 3, b"kuhn_poker", ["kuhn_poker"]])
-def test_wrong_types_are_refused(game):
+def test_rejects_wrong_types(game):
     with pytest.raises(TypeError, match=type(game).__name__):
         build_tree(game)
 
@@ -218,14 +215,14 @@ def forgets_its_action(path):
     return Node(TERMINAL, utility=1.0)
 
 
-def meets_itself(path):
+def repeats_its_infoset(path):
     if len(path) < 2:
         return Node(0, (0, 1), ("again", "x"))
     return Node(TERMINAL, utility=1.0)
 
 
 def forgets_an_infoset(path):
-    """Told the deal at its first move, not at its second."""
+    """Player 1 observes the deal at its first move, but not at its second."""
     if not path:
         return Node(CHANCE, (0, 1), chance=(0.5, 0.5))
     if len(path) == 1:
@@ -236,9 +233,9 @@ def forgets_an_infoset(path):
 
 
 @pytest.mark.parametrize(
-    "rules", [forgets_its_action, meets_itself, forgets_an_infoset]
+    "rules", [forgets_its_action, repeats_its_infoset, forgets_an_infoset]
 )
-def test_imperfect_recall_is_refused(rules):
+def test_rejects_imperfect_recall(rules):
     with pytest.raises(ValueError, match="imperfect recall.*information state"):
         build_tree(MadeGame(rules, rules.__name__))
 
@@ -251,26 +248,26 @@ def differing_actions(path):
     return Node(TERMINAL, utility=1.0)
 
 
-def test_differing_legal_actions_in_one_infoset_are_refused():
+def test_rejects_different_legal_actions_in_one_infoset():
     with pytest.raises(ValueError, match=r"\[0, 1\].*'same'.*\[0, 2\]|\[0, 2\]"):
         build_tree(MadeGame(differing_actions, "differing"))
 
 
-def test_sampled_chance_is_refused():
+def test_rejects_sampled_chance():
     mode = pyspiel.GameType.ChanceMode.SAMPLED_STOCHASTIC
     game = MadeGame(differing_actions, "sampled", chance_mode=mode)
     with pytest.raises(ValueError, match="chance.*sampled"):
         build_tree(game)
 
 
-def test_a_game_without_information_states_is_refused():
+def test_rejects_games_without_information_states():
     game = MadeGame(differing_actions, "silent", strings=False)
     with pytest.raises(ValueError, match="information_state_string"):
         build_tree(game)
 
 
-def test_a_decision_without_actions_is_refused():
-    """Not a legal OpenSpiel game: the error must say what is wrong and where."""
+def test_rejects_decisions_without_actions():
+    """The error names the problem, although OpenSpiel accepts such a game."""
 
     def stuck(path):
         return Node(1, (), ("x", "stuck here"))
@@ -280,12 +277,12 @@ def test_a_decision_without_actions_is_refused():
 
 
 @pytest.mark.parametrize("limit", [1, 57])
-def test_too_many_histories_are_refused(limit):
+def test_raises_if_histories_exceed_the_limit(limit):
     with pytest.raises(ValueError, match=f"max_histories={limit} "):
         build_tree("kuhn_poker", max_histories=limit)
 
 
-def test_a_limit_that_is_just_enough():
+def test_accepts_a_limit_equal_to_the_number_of_histories():
     assert len(build_tree("kuhn_poker", max_histories=58).histories) == 58
 
 
@@ -299,15 +296,12 @@ def test_simultaneous_moves_are_converted_with_a_notice(case, absl_log):
     assert dynamics == pyspiel.GameType.Dynamics.SEQUENTIAL
 
 
-def test_no_notice_for_sequential_games(absl_log):
+def test_sequential_games_cause_no_notice(absl_log):
     build_tree("kuhn_poker")
     assert not absl_log.text
 
 
-# Odd games that are fine.
-
-
-def test_a_game_object_and_its_string_compile_alike():
+def test_game_objects_and_strings_build_equal_trees():
     by_string = build_tree("kuhn_poker")
     by_object = build_tree(pyspiel.load_game("kuhn_poker"))
     for field in ("parent", "action", "player", "infoset", "sequence", "chance"):
@@ -316,15 +310,15 @@ def test_a_game_object_and_its_string_compile_alike():
         )
 
 
-def test_a_game_that_is_over_at_once():
+def test_games_without_moves_have_one_history():
     compiled = build_tree(MadeGame(lambda path: Node(TERMINAL, utility=2.0), "over"))
     assert len(compiled.histories) == compiled.num_terminals == 1
     assert compiled.max_depth == 0
     assert list(compiled.sequence_form.payoffs.values) == [2.0]
 
 
-def test_silent_when_the_game_tells_nothing_to_who_does_not_act():
-    """A SpielError at the other player's information state is no error here."""
+def test_observations_are_none_if_the_game_raises():
+    """A SpielError for the player who does not act is not an error here."""
 
     class State(made_games.MadeState):
         def information_state_string(self, player=None):

@@ -1,7 +1,7 @@
-"""Multi-valued states: what continuations are worth, and how the opponent chooses.
+"""Multi-valued states: values of continuations, and the opponent's choice among them.
 
-Values are held to OpenSpiel's; what the opponent gets in a cut game to its plans in it,
-tried out one by one on OpenSpiel's states.
+Values are compared with OpenSpiel's. Best responses in a truncated game are compared
+with an enumeration of the opponent's pure strategies on OpenSpiel's states.
 """
 
 import functools
@@ -45,12 +45,12 @@ def blueprint(name, seed=3):
 
 @functools.cache
 def rock_paper_scissors():
-    """Player 1 answers, without knowing it, what player 0 chose before the cut."""
+    """Return a game whose leaves lie between the moves of players 0 and 1."""
     return tree_builder.build_tree(MadeGame(rps_plus, "rps_plus"), observations=True)
 
 
-class Given(HistoryValues):
-    """Values of a table, whatever the strategies are."""
+class FixedValues(HistoryValues):
+    """Leaf values from a table, independent of strategies."""
 
     def __init__(self, values):
         self.values, self.k = values, values.shape[1]
@@ -60,8 +60,8 @@ class Given(HistoryValues):
 
 
 @pytest.mark.parametrize("player", PLAYERS)
-def test_values_are_those_of_openspiel(player):
-    """Player i follows the blueprint, o a continuation, from any history on."""
+def test_values_equal_those_of_openspiel(player):
+    """From any history on, i plays the blueprint and o plays a continuation."""
     tree = games.compiled("kuhn")
     leaf = Continuations(blueprint("kuhn"), 5)
     inner = np.flatnonzero(tree.histories.player >= 0)
@@ -80,8 +80,8 @@ def test_values_are_those_of_openspiel(player):
 
 
 @pytest.mark.parametrize("player", PLAYERS)
-def test_what_the_continuations_are(player):
-    """The blueprint, a best response to the other's, and more of fictitious play."""
+def test_continuations_are_blueprint_best_response_and_fictitious_play(player):
+    """The first is the blueprint, the second a best response to the blueprint."""
     tree = games.compiled("kuhn")
     found = Continuations(blueprint("kuhn"), 8).strategies(tree, player)
     np.testing.assert_array_equal(found[0], blueprint("kuhn")[player])
@@ -93,7 +93,7 @@ def test_what_the_continuations_are(player):
     best = best_responses.best_response_value(tree.sequence_form, player, reach)
     assert value == pytest.approx(best, abs=TOLERANCE)
     assert len({strategy.tobytes() for strategy in found}) > 2
-    # A smaller k has the first ones.
+    # A smaller k gives the first k of the same strategies.
     for few, many in zip(
         Continuations(blueprint("kuhn"), 3).strategies(tree, player),
         found,
@@ -102,17 +102,17 @@ def test_what_the_continuations_are(player):
         np.testing.assert_array_equal(few, many)
 
 
-def test_the_opponent_chooses_by_what_it_knows():
-    """Not by history: all of its plans in kuhn poker, cut at player 0's second move."""
+def test_opponent_chooses_continuations_per_infoset():
+    """Enumerate its strategies in Kuhn poker up to player 0's second move."""
     tree = games.compiled("kuhn")
     d = decomposition.decompose(tree, 0)
     values = np.random.default_rng(1).normal(size=(len(tree.histories), 2))
-    ahead = truncate_layer(d, 1, 1, Given(values))
+    ahead = truncate_layer(d, 1, 1, FixedValues(values))
     uniform = conversions.uniform_behaviour(d.decisions)
     reach = conversions.reach_from_behaviour(d.decisions, uniform)
     forest = build_forest(d, 1, reach, np.zeros(len(d.augmented_layer)), ahead)
     leaves = ahead.choices.histories
-    assert len(leaves) == 6  # pass, bet: by the cards of both
+    assert len(leaves) == 6  # pass, bet: one history for each deal
     own = conversions.reach_from_behaviour(
         forest.decisions[0], conversions.uniform_behaviour(forest.decisions[0])
     )
@@ -122,7 +122,7 @@ def test_the_opponent_chooses_by_what_it_knows():
     deals = list(itertools.permutations(range(3), 2))
 
     def best(choices_of):
-        """Player 1's best plan, card by card: pass or bet twice, and a choice."""
+        """Return the best value over player 1's actions and choices for each card."""
         total = 0.0
         for card in range(3):
             mine = [deal for deal in deals if deal[1] == card]
@@ -134,7 +134,7 @@ def test_the_opponent_chooses_by_what_it_knows():
         return total / len(deals)
 
     def worth(deal, replies, choice):
-        """Player 1's utility of a deal: player 0 passes or bets at random."""
+        """Return player 1's utility of a deal if player 0 plays uniformly."""
         total = 0.0
         for first in (0, 1):
             path = (*deal, first, replies[first])
@@ -153,8 +153,8 @@ def test_the_opponent_chooses_by_what_it_knows():
     assert got == pytest.approx(by_infoset, abs=TOLERANCE)
 
 
-def test_where_one_number_fails_continuations_do_not():
-    """Rock, paper, scissors with doubled stakes; the blueprint is its equilibrium."""
+def test_continuations_solve_a_game_that_single_values_cannot():
+    """The game is rock, paper, scissors with doubled stakes."""
     tree = rock_paper_scissors()
     equilibrium = (
         np.concatenate([[1.0], RPS_PLUS, np.ones(3)]),
@@ -164,18 +164,18 @@ def test_where_one_number_fails_continuations_do_not():
     def resolved(leaf):
         return resolve(tree, ResolvingConfig("cfr+", 1000, depth=1, leaf=leaf))
 
-    # cfr+ is off by some thousandths after so many iterations: so the plan stays, and
-    # from a plan that is no equilibrium they find one.
+    # CFR+ has an error of a few thousandths here, so the equilibrium is kept; starting
+    # from another incumbent strategy, re-solving comes close to an equilibrium.
     incumbent = (np.concatenate([[1.0], np.full(3, 1 / 3), np.ones(3)]), equilibrium[1])
     assert resolved(Continuations(equilibrium, 8)).nash_conv() < 1e-9
     assert resolved(Continuations(incumbent, 8)).nash_conv() < 0.01
 
 
 @pytest.mark.slow
-def test_a_player_in_a_match_plays_what_resolve_finds():
+def test_match_player_equals_resolve():
     tree = games.compiled("kuhn")
     values = np.random.default_rng(7).normal(size=(len(tree.histories), 3))
-    leaf = Given(values)
+    leaf = FixedValues(values)
     config = ResolvingConfig(solver="cfr+", iterations=20, depth=1, leaf=leaf)
     whole = resolve(tree, config)
     for player in PLAYERS:
@@ -183,7 +183,7 @@ def test_a_player_in_a_match_plays_what_resolve_finds():
         np.testing.assert_allclose(played, whole.average[player], atol=1e-9)
 
 
-def test_from_a_file(tmp_path):
+def test_continuations_are_loaded_from_a_file(tmp_path):
     tree, path = games.compiled("kuhn"), str(tmp_path / "kuhn.npz")
     result = solve(tree, "cfr+", 10)
     result.save(path)
@@ -210,13 +210,13 @@ def test_from_a_file(tmp_path):
         ("continuations(path=x,n=1)", "n"),
     ],
 )
-def test_bad_strings_are_refused(text, message):
+def test_rejects_invalid_strings(text, message):
     with pytest.raises(ValueError, match=message):
         parse_leaf(text)
 
 
 @pytest.mark.parametrize("bad", [np.zeros((2, 3)), np.full((6, 2), np.nan)])
-def test_bad_values_are_refused(bad):
+def test_rejects_invalid_leaf_values(bad):
     class Bad(HistoryValues):
         k = 2
 
@@ -229,7 +229,7 @@ def test_bad_values_are_refused(bad):
 
 
 def goofspiel():
-    """Three cards, its batched rules, and its states after the first round."""
+    """Return a game tree, its batched rules and its histories after one round."""
     tree = tree_builder.build_tree("python_ii_goofspiel(num_cards=3)")
     rules = batched_rules.of_game(tree.game)
     numbers = np.flatnonzero(tree.histories.parent > 0)
@@ -238,7 +238,7 @@ def goofspiel():
 
 
 def biased_values(tree, behaviours, player, most):
-    """[N, 1 + 2 most], exactly: o's blueprint with one action preferred everywhere."""
+    """Return exact values [N, 1 + 2 most] of o's blueprint biased to each action."""
     infosets = tree.infosets[1 - player].decisions
     plain = behaviours[1 - player]
     strategies = [plain]
@@ -262,11 +262,11 @@ def biased_values(tree, behaviours, player, most):
 
 
 @pytest.mark.parametrize("form", ["arrays", "states"])
-def test_rollouts_mean_exact_values(form):
-    """By o's biased strategies, in games as they are where nothing is compiled.
+def test_rollouts_average_to_exact_values(form):
+    """Use o's biased strategies, without a game tree.
 
-    Utilities are -1, 0 or 1, so a mean of n rollouts is off by more than 5 / sqrt(n)
-    once in 1.7 million times at most (5 standard errors).
+    Utilities are -1, 0 or 1, so the mean of n rollouts deviates by more than
+    5 / sqrt(n) (five standard errors) with a probability below 1 in 1.7 million.
     """
     tree, rules, numbers = goofspiel()
     n = 1600 if form == "arrays" else 64
@@ -291,15 +291,15 @@ def test_rollouts_mean_exact_values(form):
         found = leaf(game, histories, player)
         assert found.shape == exact.shape
         assert np.abs(found - exact).max() < 5 / np.sqrt(n)
-        # It is o who deviates, and i who does not.
+        # Only the opponent o deviates from the blueprint.
         assert np.ptp(exact, axis=1).max() > 0.2
     again, same = (Rollouts(policy, 4, 3, seed=5) for _ in range(2))
     np.testing.assert_array_equal(again(game, histories, 0), same(game, histories, 0))
 
 
 @pytest.mark.slow
-def test_rollouts_by_a_table_of_a_game_never_compiled():
-    """What the table says is what a table by strings says, so rollouts are equal."""
+def test_rollouts_accept_sampled_policies():
+    """Rollouts equal those of a tabular policy with the same probabilities."""
     tree, rules, _ = goofspiel()
     table = solve(
         str(tree.game), "os-mccfr(batch=16)", 20, options=GameOptions("simulator")
@@ -315,7 +315,7 @@ def test_rollouts_by_a_table_of_a_game_never_compiled():
     np.testing.assert_allclose(found, expected, atol=TOLERANCE)
 
 
-def test_rollouts_of_what_cannot_be_played_are_refused():
+def test_rollouts_reject_policies_without_batched_queries():
     tree, rules, _ = goofspiel()
     start = rules.new_initial_states()
     other = openspiel_policy.FirstActionPolicy(tree.game)
@@ -323,8 +323,8 @@ def test_rollouts_of_what_cannot_be_played_are_refused():
         Rollouts(other, 2, 1, seed=0)(rules, start, 0)
 
 
-def test_histories_that_are_hardly_reached_keep_their_weight():
-    """It is lost in the sum of weights of the rows before."""
+def test_thinning_keeps_the_weight_of_improbable_histories():
+    """Such weights would vanish in a cumulative sum over all rows."""
     rows, weight = np.repeat([0, 1], 3), np.repeat([1.0, 1e-20], 3)
     with np.errstate(all="raise"):
         thinned = _thinned(rows, weight, 1, lambda number: np.full(len(number), 0.5))
@@ -345,17 +345,17 @@ _LIMIT = (
         ("phantom_ttt", "os-mccfr(batch=64)", 2),
         ("phantom_ttt", "es-mccfr(batch=1)", 1),
         ("liars_dice(numdice=1,dice_sides=4)", "es-mccfr(batch=1)", 1),
-        # The last cards are no choice, and have no rows.
+        # The last card is a forced move and has no row in the table.
         ("goofspiel(num_cards=4,imp_info=true,returns_type=win_loss)", "os-mccfr", 1),
         (_LIMIT, "os-mccfr(batch=8)", 2),
         ("dark_hex(board_size=3)", "os-mccfr(batch=64,averaging=sampled)", 2),
     ],
 )
-def test_a_sampled_table_is_not_asked_below_what_it_does_not_have(
+def test_sampled_policies_are_not_queried_below_missing_infosets(
     game, algorithm, iterations, monkeypatch, tmp_path
 ):
-    """To the same bits, and of each line of play fewer states are asked for."""
-    forgets = "dark_hex" in game  # A player may come to an infoset on several ways.
+    """Rollouts are bitwise identical and query fewer states."""
+    forgets = "dark_hex" in game  # Several action sequences lead to an infoset.
     result = solve(game, algorithm, iterations, options=GameOptions("simulator"))
     result.save(tmp_path / "policy.npz")
     policy = load_policy(tmp_path / "policy.npz")
@@ -380,8 +380,8 @@ def test_a_sampled_table_is_not_asked_below_what_it_does_not_have(
     assert np.ptp(found[0]) > 0
 
 
-def test_buckets_are_asked_everywhere():
-    """One may be met on several ways, and a row lie below a missing one."""
+def test_bucketed_policies_are_queried_everywhere():
+    """Several paths lead to a bucket, so a bucket may exist below a missing one."""
     options = GameOptions("simulator", hand_buckets="3-9")
     result = solve(_LIMIT, "pcs", 2, options=options)
     assert not result.average_policy().from_roots

@@ -1,4 +1,4 @@
-"""Leaf values from strings, and what goes with them."""
+"""Leaf values that strings describe, and the settings that they require."""
 
 import numpy as np
 import pytest
@@ -15,15 +15,15 @@ KINDS = {"uniform": (UniformValue, True)}
 
 
 @pytest.mark.parametrize("name", KINDS)
-def test_what_a_string_makes(name):
+def test_parses_leaf_strings(name):
     kind, fixed = KINDS[name]
     assert isinstance(parse_leaf(name), kind)
     assert is_fixed(name) == is_fixed(parse_leaf(name)) == fixed
     assert any(text.partition("(")[0] == name for text in LEAVES)
 
 
-def test_all_that_is_listed_is_read():
-    """With a file where one is needed, those of files are refused for it alone."""
+def test_all_listed_leaves_are_parsed():
+    """Leaves that need a file fail only because the file FILE does not exist."""
     for text in LEAVES:
         if "FILE" not in text:
             parse_leaf(text)
@@ -32,7 +32,7 @@ def test_all_that_is_listed_is_read():
             parse_leaf(text)
 
 
-def test_a_leaf_without_a_depth_is_refused():
+def test_rejects_leaves_without_a_depth_limit():
     for settings in ({"leaf": "uniform"}, {"depth_unit": "rounds"}):
         with pytest.raises(ValueError, match="set depth=N, or leave"):
             ResolvingConfig(iterations=1, **settings)
@@ -42,7 +42,7 @@ def test_a_leaf_without_a_depth_is_refused():
         ResolvingConfig(iterations=1, depth=1, leaf=3)
 
 
-def test_a_best_response_needs_a_fixed_leaf():
+def test_best_response_values_require_a_fixed_leaf():
     leaf = Continuations((np.ones(1), np.ones(1)))
     assert not is_fixed(leaf)
     with pytest.raises(
@@ -51,7 +51,7 @@ def test_a_best_response_needs_a_fixed_leaf():
         ResolvingConfig(iterations=1, depth=1, leaf=leaf, values="best_response")
 
 
-def test_signals_are_resolved_to_the_end():
+def test_public_tree_form_rejects_depth_limits():
     with pytest.raises(ValueError, match="depth=1: re-solving in public-tree form"):
         spiel_cr.resolve(
             "kuhn_poker",
@@ -60,7 +60,7 @@ def test_signals_are_resolved_to_the_end():
         )
 
 
-def test_a_bot_reads_brackets_in_brackets():
+def test_bot_strings_accept_nested_parentheses():
     tree = games.compiled("kuhn")
     text = "resolving(iterations=3,depth=1,depth_unit=moves,leaf=uniform(),solver=cfr)"
     bot = spiel_cr.load_bot(tree, text, 0)
@@ -70,7 +70,7 @@ def test_a_bot_reads_brackets_in_brackets():
     assert bot.resolver.config.leaf == "uniform()"
 
 
-def test_adapters_name_the_files_of_leaves():
+def test_adapters_list_the_files_of_leaves():
     name = "resolving(iterations=3,depth=1,leaf=continuations(path=x.npz,k=1))"
     assert registry.find(name).files == ("x.npz",)
     name = "resolve(solver=cfr,depth=1,leaf=uniform)"
@@ -80,8 +80,8 @@ def test_adapters_name_the_files_of_leaves():
 
 
 @pytest.mark.slow
-def test_the_same_by_every_entrance(capsys):
-    """`resolve`, its command's adapter, and a bot that is asked everywhere."""
+def test_resolve_adapters_and_bots_agree(capsys):
+    """`resolve`, both adapters, and a bot queried at every infoset play the same."""
     tree = games.compiled("kuhn")
     settings = {"depth": 1, "leaf": "uniform"}
     whole = spiel_cr.resolve(tree, ResolvingConfig("cfr+", 10, **settings))
@@ -97,7 +97,7 @@ def test_the_same_by_every_entrance(capsys):
 
 
 class _Instance:
-    """What these adapters need of a game instance."""
+    """The attributes of a game instance that these adapters use."""
 
     def __init__(self, tree):
         self.tree, self.memory_limit = tree, None

@@ -1,4 +1,4 @@
-"""Leaf values by playouts: means, seeds, policies, and what lookaheads make of them."""
+"""Leaf values by playouts: means, seeds, policies, and re-solving with them."""
 
 import numpy as np
 import pytest
@@ -16,7 +16,7 @@ from tests.support import games
     "name", ["kuhn", "leduc7", pytest.param("leduc", marks=pytest.mark.slow)]
 )
 def test_playouts_converge_to_uniform_play(name):
-    """Errors of 400 playouts have the size that their variance predicts.
+    """The errors of 400 playouts agree with their variance.
 
     The chance of a false alarm is that of a chi-square statistic, below 1e-6.
     """
@@ -36,7 +36,7 @@ def test_playouts_converge_to_uniform_play(name):
     assert abs(statistic - count) < 7 * np.sqrt(2 * count) + 10
 
 
-def test_one_playout_ends_in_a_payoff_that_can_follow():
+def test_one_playout_returns_a_payoff_below_the_history():
     tree = games.compiled("kuhn")
     every = np.arange(len(tree.histories))
     histories, value = tree.histories, PlayoutValue(n=1, seed=3)(tree, every)
@@ -49,8 +49,8 @@ def test_one_playout_ends_in_a_payoff_that_can_follow():
             assert value[history] == histories.utility[history]
 
 
-def test_playouts_by_a_policy(tmp_path):
-    """A deterministic policy leaves only chance to draw."""
+def test_playouts_of_a_policy_average_to_its_values(tmp_path):
+    """Playouts follow the policy that is loaded from a file."""
     tree, path = games.compiled("leduc7"), str(tmp_path / "leduc.npz")
     result = spiel_cr.solve(tree, "cfr+", 200)
     result.save(path)
@@ -62,7 +62,7 @@ def test_playouts_by_a_policy(tmp_path):
     assert abs(mean[0] - exact[0]) < 0.25  # five standard errors
 
 
-def test_seeds():
+def test_same_seed_gives_same_playouts():
     tree = games.compiled("leduc")
     every = np.arange(len(tree.histories))
     first, again, other = (
@@ -72,7 +72,7 @@ def test_seeds():
     assert (first != other).any()
 
 
-def test_strings():
+def test_parses_rollouts_leaf_strings():
     assert isinstance(parse_leaf("rollouts(n=7,seed=2)"), PlayoutValue)
     assert isinstance(parse_leaf("rollouts"), PlayoutValue)
     assert is_fixed("rollouts(n=7)") and leaf_files("rollouts(n=7)") == ()
@@ -82,7 +82,7 @@ def test_strings():
         spiel_cr.resolve("kuhn_poker", spiel_cr.ResolvingConfig(leaf="rollouts(n=3)"))
 
 
-def test_a_lookahead_with_many_playouts_is_that_of_uniform_play():
+def test_many_playouts_resolve_like_exact_uniform_values():
     tree = games.compiled("leduc7")
 
     def nash_conv(leaf):

@@ -1,4 +1,4 @@
-"""What the opponent gets beyond a lookahead tree: best responses of the whole game."""
+"""Best responses of the opponent that continue below a lookahead tree."""
 
 import contextlib
 import dataclasses
@@ -26,7 +26,7 @@ TOLERANCE = 1e-12
 
 
 def started(name, player, histories, walk, batched_rules=True):
-    """The start of a game in a tree of some histories, nothing solved."""
+    """Return an unsolved lookahead tree of some histories from the start of a game."""
     policy = solve(games.compiled(name), "cfr+", 3).average_policy()
     start = LookaheadTree.start(
         games.compiled(name).game,
@@ -44,7 +44,9 @@ def started(name, player, histories, walk, batched_rules=True):
 @pytest.mark.parametrize("batched_rules", [True, False])
 @pytest.mark.parametrize("player", [0, 1])
 @pytest.mark.parametrize("name", ["leduc7", "goofspiel4", "liars_dice_1x4"])
-def test_best_responses_are_those_of_the_whole_game(name, player, batched_rules):
+def test_constraints_equal_best_response_values_of_the_whole_game(
+    name, player, batched_rules
+):
     tree = games.compiled(name)
     solved, policy = started(
         name, player, len(tree.histories) // 3, 10_000, batched_rules
@@ -54,7 +56,7 @@ def test_best_responses_are_those_of_the_whole_game(name, player, batched_rules)
     d = decompose(tree, player)
     values = OpponentResponses(d).values(behaviour)
     np.testing.assert_allclose(solved.constraints[-1], values[-1], atol=TOLERANCE)
-    # Those of the first layer, all of whose roots the tree has.
+    # The lookahead tree has all roots of the first layer.
     first, mine = d.augmented_layer == 1, solved.decomposition.augmented_layer == 1
     whole = np.sort(values[:-1][first])
     found = np.sort(solved.constraints[:-1][mine])
@@ -62,7 +64,7 @@ def test_best_responses_are_those_of_the_whole_game(name, player, batched_rules)
 
 
 def by_infosets(lookahead, most, random):
-    """Expands infosets that are drawn, and what must come with them."""
+    """Expand random infosets, with the histories that must be expanded together."""
     table = lookahead.table
     while table.used < most and len(frontier := table.frontier()):
         infosets = table.infosets(frontier)
@@ -74,7 +76,7 @@ def by_infosets(lookahead, most, random):
 
 
 def a_third_of(tree, random, *, entire_states):
-    """A third of a game as seen by player 0, under uniform play."""
+    """Return a tree of a third of a game for player 0, with the uniform blueprint."""
     count = len(tree.histories)
     start = lookahead_trees.start(tree.game, count, player=0)
     uniform = Blueprint(UniformRandomPolicy(tree.game), start.simulator)
@@ -86,16 +88,16 @@ def a_third_of(tree, random, *, entire_states):
 
 
 def change(solved, game, infosets, random):
-    """Random play at some infosets of a tree, uniform play elsewhere.
+    """Play randomly at some infosets of a tree, and uniformly elsewhere.
 
     Args:
-      solved: the tree.
+      solved: The lookahead tree.
       game: `Decomposition` of the whole game.
-      infosets: the player's, of the tree.
-      random: a generator.
+      infosets: Infosets of the player in the lookahead tree.
+      random: Random generator.
 
     Returns:
-      float64 [S], action probabilities in the tree; in the whole game.
+      float64 [S], action probabilities in the tree, and the same for the whole game.
     """
     own, behaviour = game.tree.infosets[0], solved.behaviour.copy()
     whole = np.append(
@@ -111,8 +113,8 @@ def change(solved, game, infosets, random):
 
 
 @pytest.mark.parametrize("name", ["leduc7", "liars_dice_1x4"])
-def test_trees_that_end_within_infosets_are_not_checked(name):
-    """Some of whose histories, beyond the tree, would be played by the old plan."""
+def test_trees_that_split_infosets_are_not_checked(name):
+    """The incumbent strategy would apply to infosets that are partly in the tree."""
     random = np.random.default_rng(0)
     tree = games.compiled(name)
     assert not a_third_of(tree, random, entire_states=False).exact
@@ -133,8 +135,8 @@ UNCOUNTED = {"depth": 8, "turns": "by history", "remembered": 0.3, "transient": 
 
 @functools.cache
 def random_trees(name):
-    """Random games of 30 histories or more, as a tree and as player 0's subgames."""
-    # Most games in which players forget can be checked, a third of the others.
+    """Return random games of at least 30 histories, with player 0's decompositions."""
+    # Most games with imperfect recall can be checked, and a third of the others.
     kind, count = {"forgets": (FORGETS, 30), "uncounted": (UNCOUNTED, 60)}[name]
     found = []
     for seed in range(count):
@@ -147,8 +149,8 @@ def random_trees(name):
 
 @pytest.mark.parametrize("entire_states", [True, False])
 @pytest.mark.parametrize("kind", ["forgets", "uncounted"])
-def test_what_keeps_a_subgames_promises_never_makes_the_plan_worse(kind, entire_states):
-    """Also where players are told what they forget, and cannot count turns."""
+def test_strategies_within_the_constraints_are_never_worse(kind, entire_states):
+    """In these games players forget observations or cannot count turns."""
     random, checked, kept = np.random.default_rng(0), 0, 0
     for tree, game in random_trees(kind):
         solved = a_third_of(tree, random, entire_states=entire_states)
@@ -173,7 +175,7 @@ def test_what_keeps_a_subgames_promises_never_makes_the_plan_worse(kind, entire_
     assert checked >= 10 and kept >= 200
 
 
-def test_what_is_too_much_to_walk_ends_with_the_tree():
+def test_responses_end_at_the_frontier_above_the_walk_limit():
     solved, _ = started("leduc7", 0, 200, 200)
     assert not solved.exact
     labels = solved.lookahead.simulator.acting_labels
@@ -181,15 +183,15 @@ def test_what_is_too_much_to_walk_ends_with_the_tree():
     again = SolvedLookahead.of(
         solved.lookahead, 0, solved.lookahead.blueprint, walk=2000
     )
-    # One rollout each: the opponent chooses what looks best, and is wrong.
+    # With one rollout per history, the opponent's choice is often wrong.
     assert again.exact and abs(again.constraints[-1] - solved.constraints[-1]) > 0.01
     assert [len(own) for own in labels] == known
 
 
 def hidden_failure(path):
-    """Player 1 is told how player 0 began, but not whether it moved again.
+    """Player 1 observes player 0's first action, but not whether player 0 acts again.
 
-    It moves again where that failed.
+    Player 0 acts again if its first action fails.
     """
     mine = "m" + "".join(map(str, path[:1]))
     if len(path) < 2:
@@ -203,8 +205,8 @@ def hidden_failure(path):
 
 
 @pytest.mark.parametrize("whole", [False, True])
-def test_subgames_that_the_opponent_takes_for_none_are_not_solved(whole):
-    """After a failure it may guess at the same infoset as without one."""
+def test_subgames_that_share_opponent_infosets_with_others_are_not_solved(whole):
+    """Player 1 has the same infoset with and without a failure of player 0."""
     game = made_games.MadeGame(hidden_failure, "hidden_failure")
     decompose(build_tree(game), 0)
     start = lookahead_trees.start(game, 24, player=0)
@@ -219,5 +221,5 @@ def test_subgames_that_the_opponent_takes_for_none_are_not_solved(whole):
         subgame.grow(24)
     assert len(subgame.table.frontier()) == (0 if whole else 2)
     solved = SolvedLookahead.of(subgame, 0, uniform, roots=ids, walk=100)
-    # In the tree there is no way to solve it; beyond it, none to check it.
+    # The complete subgame cannot be solved; the smaller tree cannot be checked.
     assert solved is None if whole else not solved.exact

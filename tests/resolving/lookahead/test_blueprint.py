@@ -1,4 +1,4 @@
-"""What a player of lookahead trees takes from a blueprint."""
+"""Blueprints of lookahead players: files, policies and sampled defaults."""
 
 import functools
 from types import SimpleNamespace
@@ -40,7 +40,7 @@ def path(tmp_path):
     return str(tmp_path / "sampled.npz")
 
 
-def test_files_of_both_kinds_are_read(path, tmp_path):
+def test_loads_tabular_and_sampled_policy_files(path, tmp_path):
     whole, solved = str(tmp_path / "whole.npz"), "liars_dice(numdice=1,dice_sides=2)"
     spiel_cr.solve(solved, "lp").save(whole)
     for file, name in ((path, GOOFSPIEL), (whole, solved)):
@@ -59,7 +59,7 @@ def test_files_of_both_kinds_are_read(path, tmp_path):
         LookaheadConfig(9, str(tmp_path / "bad.npz"))
 
 
-def test_networks_that_play_are_read_and_banks_are_refused(tmp_path):
+def test_loads_network_policies_and_rejects_ensembles(tmp_path):
     path, game = str(tmp_path / "networks.npz"), spiel_cr.load_game(GOOFSPIEL)
     trained("mmd(hidden=4,episodes=16,epochs=1)").save(path)
     given = load_blueprint(path, game)
@@ -73,8 +73,8 @@ def test_networks_that_play_are_read_and_banks_are_refused(tmp_path):
 
 @pytest.mark.parametrize("batched_rules", [True, False])
 @pytest.mark.parametrize("networks", [True, False])
-def test_histories_are_asked_for_together_as_one_by_one(networks, batched_rules):
-    """By batched rules, and by OpenSpiel's states: what its policy says of each."""
+def test_batched_probabilities_equal_those_of_single_states(networks, batched_rules):
+    """Compare with `action_probabilities` of each state, in both implementations."""
     policy = sampled(GOOFSPIEL).average_policy()
     if networks:
         policy = trained("mmd(hidden=4,episodes=16,epochs=1)").average_policy()
@@ -94,15 +94,15 @@ def test_histories_are_asked_for_together_as_one_by_one(networks, batched_rules)
             assert found == pytest.approx(wanted, abs=1e-6 if networks else 1e-12)
 
 
-def test_where_a_policy_has_nothing_all_actions_are_alike():
+def test_states_without_probabilities_are_played_uniformly():
     lookahead = lookahead_trees.start(GOOFSPIEL, 9, batched_rules=False)
     nothing = SimpleNamespace(action_probabilities=lambda state: {})
     odds = Blueprint(nothing, lookahead.simulator).play(lookahead.simulator.root(), 0)
     assert odds == pytest.approx([0.25] * 4)
 
 
-def test_a_player_without_one_samples_it():
-    """By the seed; it is what is played where nothing is solved."""
+def test_default_blueprint_is_sampled_with_the_seed():
+    """A policy that is passed as the blueprint is returned unchanged."""
     game, odds = spiel_cr.load_game("kuhn_poker"), []
     state = game.new_initial_state()
     for action in (0, 1):
@@ -116,12 +116,12 @@ def test_a_player_without_one_samples_it():
 
 
 @pytest.mark.parametrize("given", [7, "nothing.npz", b"x"])
-def test_what_is_no_blueprint_is_refused(given):
+def test_rejects_invalid_blueprints(given):
     with pytest.raises((ValueError, OSError), match="blueprint=|nothing.npz"):
         LookaheadConfig(9, given)
 
 
 @pytest.mark.slow
-def test_too_large_to_sample_says_what_helps():
+def test_games_too_large_to_sample_suggest_a_blueprint_file():
     with pytest.raises(GameTooLargeError, match="blueprint=FILE"):
         blueprint_of(pyspiel.load_game("kriegspiel"), None, 1, None, 0)

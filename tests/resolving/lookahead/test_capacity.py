@@ -1,4 +1,4 @@
-"""Padded shapes of subgames, and the time to fill them."""
+"""Padded shapes of subgames, and the estimated time to build and solve them."""
 
 import functools
 import time
@@ -24,7 +24,7 @@ def padded_shape(*levels, rows):
     return PaddedShape(tuple(np.array(level) for level in levels), np.array(rows))
 
 
-def test_capacities_take_what_fits():
+def test_capacities_return_the_smallest_known_shape_that_fits():
     known = Capacities()
     need = (padded_shape([3, 2, 2, 2, 2, 2, 2], [2], rows=[4, 1]),) * 2
     assert known.find(need) is None
@@ -44,7 +44,7 @@ def test_capacities_take_what_fits():
     assert len(known) == 2
     mixed = (need[0], deep[1])
     assert known.find(mixed) is None
-    # What is much smaller than all known gets one of its own.
+    # A need that is much smaller than all known shapes gets its own shape.
     wide = (padded_shape([2] * 500, rows=[30] * 500),) * 2
     assert known.learn(wide) is not known.learn(need) is learnt
     tiny = (padded_shape([2], rows=[1]),) * 2
@@ -56,8 +56,8 @@ def test_capacities_take_what_fits():
     assert known.find(mixed) is not None
 
 
-def test_the_last_shapes_take_the_same_in_other_places():
-    """Levels in another order, the same entries in fewer rows, a gadget's infoset."""
+def test_closed_capacities_fit_rearranged_shapes():
+    """Levels are reordered, rows are merged, or a gadget infoset is larger."""
     known = Capacities()
     need = padded_shape([3, 2], [4] * 6, rows=[6] * 20)
     known.learn((need, need))
@@ -72,29 +72,29 @@ def test_the_last_shapes_take_the_same_in_other_places():
         assert last.close() is last.find((need, other))
 
 
-def test_no_solver_is_made_where_there_is_no_time_for_it():
+def test_no_solver_is_created_without_time_for_it():
     config = ResolvingConfig(iterations=20, move_ms=50)
     layers = LayerSolver(0, config, 500, Clock(50, 20))
     tree = lookahead_trees.start("kuhn_poker", 500)
     beliefs = Blueprint(UniformRandomPolicy(tree.game), tree.simulator)
 
-    def lay_out(tree):
+    def build(tree):
         return SolvedLookahead.of(tree, 0, beliefs, walk=1000)
 
     later = time.perf_counter() + 60
-    assert layers.solve(tree, lay_out, 58, later).accepted
-    # Programs were compiled, and what else it takes to make a solver is known.
+    assert layers.solve(tree, build, 58, later).accepted
+    # Functions are compiled now, and the remaining cost of creating a solver is known.
     fixed, each = layers._making.line
     assert 0 < fixed + 1000 * each < 1
     layers.close()
     layers._making = Cost()
     layers._making.add(1000, 300.0)
-    assert layers.solve(tree, lay_out, 58, later) is None
-    assert layers.solve(tree, lay_out, 58, later, start=True).accepted
+    assert layers.solve(tree, build, 58, later) is None
+    assert layers.solve(tree, build, 58, later, start=True).accepted
 
 
-def test_shapes_are_met_again_before_there_is_a_clock(monkeypatch):
-    """What JAX does once more when it meets them again is then over."""
+def test_new_shapes_are_run_again_before_the_time_limit_starts(monkeypatch):
+    """The second run absorbs the work that JAX does when it sees a shape again."""
     made, run, make = [], [], layer_solver.full_width_solver
 
     def solver(*args, **settings):
@@ -104,7 +104,7 @@ def test_shapes_are_met_again_before_there_is_a_clock(monkeypatch):
         return made[-1]
 
     monkeypatch.setattr(layer_solver, "full_width_solver", solver)
-    # How many there are, before and after a solver is made: one is compiled.
+    # Numbers of compilations: the first of two solvers compiles one function.
     programs = iter([0, 1, 1, 1] * 2)
     monkeypatch.setattr(cfr, "compilations", lambda: next(programs))
     for move_ms, runs in ((50, [(1, 1), (2, 3), (3, 3)]), (None, [(4, 3), (5, 3)])):
@@ -112,27 +112,27 @@ def test_shapes_are_met_again_before_there_is_a_clock(monkeypatch):
         layers = LayerSolver(0, config, 500, Clock(None, 3))
         tree = lookahead_trees.start("kuhn_poker", 500)
         beliefs = Blueprint(UniformRandomPolicy(tree.game), tree.simulator)
-        lay_out = functools.partial(
+        build = functools.partial(
             SolvedLookahead.of, player=0, incumbent=beliefs, walk=1000
         )
         for _ in range(2):
-            layers.solve(tree, lay_out, 58, None)
+            layers.solve(tree, build, 58, None)
         assert run == runs
         run.clear()
 
 
-def test_shapes_of_what_is_not_solved_are_compiled_too():
-    """They are known before the first match, in which nothing is compiled."""
+def test_shapes_of_unsolved_trees_are_compiled_before_the_match():
+    """A tree of such a shape is then solved in a match without compilation."""
     config = ResolvingConfig(iterations=3, move_ms=50)
     layers = LayerSolver(0, config, 500, Clock(50, 3))
 
     def solved(game, most, walk):
         tree = lookahead_trees.start(game, 500)
         beliefs = Blueprint(UniformRandomPolicy(tree.game), tree.simulator)
-        lay_out = functools.partial(
+        build = functools.partial(
             SolvedLookahead.of, player=0, incumbent=beliefs, walk=walk
         )
-        return layers.solve(tree, lay_out, most, time.perf_counter() + 60)
+        return layers.solve(tree, build, most, time.perf_counter() + 60)
 
     assert not solved("python_leduc_poker", 400, 0).exact
     layers._making.add(1000, 300.0)
@@ -144,8 +144,8 @@ def test_shapes_of_what_is_not_solved_are_compiled_too():
     assert cfr.compilations() == programs
 
 
-def test_lay_outs_that_come_to_nothing_cost_time():
-    """Otherwise each move starts them again, as late as the move before."""
+def test_failed_builds_count_as_used_time():
+    """Otherwise every move would repeat them and be late again."""
     layers = LayerSolver(0, ResolvingConfig(move_ms=50), 500, Clock(50, None))
     tree = lookahead_trees.start("python_leduc_poker", 500)
     assert layers.affordable(time.perf_counter() + 0.05)
@@ -158,36 +158,36 @@ def test_lay_outs_that_come_to_nothing_cost_time():
 
     assert layers.solve(tree, fails, 300, time.perf_counter() + 0.05) is None
     assert not layers.affordable(time.perf_counter() + 0.05)
-    # Nor is there time for it where a tree is there already.
+    # An existing tree is not built again, because there is no time for it.
     assert layers.solve(tree, fails, 300, time.perf_counter() + 0.05) is None
     assert len(called) == 1
 
 
-def test_a_machine_that_was_busy_has_memory_idle_again():
+def test_cost_estimates_recover_from_background_load():
     layers = LayerSolver(0, ResolvingConfig(move_ms=50), 500, Clock(50, None))
     layers._expanding.add(500, 0.01)
     layers._building.add(500, 0.2)
     refused = 0
     while not layers.affordable(time.perf_counter() + 0.05):
         refused += 1
-    # Of a fifth of a second for 500 histories, 0.7 of 50 ms are left for 100.
+    # At 0.2 s for 500 histories, 70% of 50 ms must cover 100 histories.
     assert 50 < refused < 500
     layers._building.add(500, 0.2)
     assert not layers.affordable(time.perf_counter() + 0.05)
 
 
 class SlowValue(HistoryValues):
-    """A fiftieth of a second for each history; `asked` counts them."""
+    """Leaf values that need 20 ms per history; `num_queries` counts the histories."""
 
-    k, asked = 1, 0
+    k, num_queries = 1, 0
 
     def __call__(self, game, histories, player=0, /):
-        self.asked += len(histories)
+        self.num_queries += len(histories)
         time.sleep(0.02 * len(histories))
         return np.zeros(len(histories))
 
 
-def test_leaves_are_not_valued_where_there_is_no_time_for_it():
+def test_leaf_values_are_not_computed_without_time_for_them():
     layers = LayerSolver(0, ResolvingConfig(move_ms=50), 500, Clock(50, None))
     for number in range(2):
         leaf = SlowValue()
@@ -195,23 +195,23 @@ def test_leaves_are_not_valued_where_there_is_no_time_for_it():
         lookahead_trees.by_levels(tree, 100)
         soon = time.perf_counter() + 0.3
         assert layers.solve(tree, lambda tree: None, 100, soon) is None
-        assert (leaf.asked == 0) == bool(number)
-    # Where the clock does not count they are.
+        assert (leaf.num_queries == 0) == bool(number)
+    # At the start of a match there is no time limit, so they are computed.
     assert layers.solve(tree, lambda tree: None, 100, soon, start=True) is None
-    assert leaf.asked
+    assert leaf.num_queries
 
 
-def test_histories_that_are_there_need_not_be_expanded():
+def test_expanded_histories_do_not_count_as_expansion_cost():
     layers = LayerSolver(0, ResolvingConfig(move_ms=50), 500, Clock(50, None))
     layers._expanding.add(100, 3.0)
     layers._building.add(100, 0.5)
     soon = time.perf_counter() + 5
-    # Of 3.5 s for 0.035 each, and with 90 that cost 0.005.
+    # A history costs 0.035 s, but only 0.005 s if it is expanded already.
     assert layers.affordable(soon) == 0
     assert 100 < layers.affordable(soon, 90) < 200
 
 
-def test_what_is_not_there_with_all_its_moves_is_not_laid_out():
+def test_subgames_with_unexpanded_roots_are_not_built():
     layers = LayerSolver(0, ResolvingConfig(iterations=1), 500, Clock(None, 1))
     tree = lookahead_trees.start("python_leduc_poker", 500)
     lookahead_trees.by_levels(tree, 100)
@@ -223,7 +223,7 @@ def test_what_is_not_there_with_all_its_moves_is_not_laid_out():
     assert len(called) == 1
 
 
-def test_forced_moves_have_no_places(monkeypatch):
+def test_forced_moves_are_excluded_from_shapes(monkeypatch):
     needs = []
 
     def shapes_of(*given):
@@ -234,10 +234,10 @@ def test_forced_moves_have_no_places(monkeypatch):
     layers = LayerSolver(0, ResolvingConfig(iterations=3), 5000, Clock(None, 3))
     tree = lookahead_trees.start("python_ii_goofspiel(num_cards=3)", 5000)
     beliefs = Blueprint(UniformRandomPolicy(tree.game), tree.simulator)
-    lay_out = functools.partial(
+    build = functools.partial(
         SolvedLookahead.of, player=0, incumbent=beliefs, walk=100_000
     )
-    assert layers.solve(tree, lay_out, 5000, None, start=True).accepted
+    assert layers.solve(tree, build, 5000, None, start=True).accepted
     for shape in needs[0]:
         assert [len(counts) for counts in shape.levels] == [1, 7]
         assert all((counts > 1).all() for counts in shape.levels)

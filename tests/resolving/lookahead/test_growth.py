@@ -1,4 +1,4 @@
-"""Growth that is guided by how both players go."""
+"""Growth of lookahead trees in the order of both players' reach probabilities."""
 
 import dataclasses
 
@@ -17,17 +17,17 @@ def grown(most, *, player=0, game=LEDUC):
     return tree
 
 
-def test_infosets_are_expanded_whole_on_all_levels():
+def test_infosets_are_expanded_as_a_whole_at_all_depths():
     table = grown(1500).table
     expanded = np.flatnonzero(table.first[: table.used] >= 0)
     frontier = table.frontier()
     assert len(frontier) and table.used <= 1500
     assert not np.isin(table.infosets(frontier), table.infosets(expanded)).any()
-    # Chance moves are never at the frontier.
+    # Chance nodes are never at the frontier.
     assert (table.player[frontier] >= 0).all()
 
 
-def test_decisions_that_the_opponent_cannot_tell_apart_come_together():
+def test_decisions_indistinguishable_to_the_opponent_expand_together():
     table = grown(1500, player=0).table
     used = table.used
     own = table.player[:used] == 0
@@ -42,10 +42,10 @@ def test_decisions_that_the_opponent_cannot_tell_apart_come_together():
 @pytest.mark.parametrize(
     ("game", "most", "least"), [(LEDUC, 1500, 750), ("phantom_ttt", 6000, 100)]
 )
-def test_trees_end_between_public_states(game, most, least, player):
-    """Nobody takes a history of the frontier for one that the tree goes on from.
+def test_growth_does_not_split_public_states(game, most, least, player):
+    """No player confuses a history of the frontier with an expanded one.
 
-    In phantom_ttt nearly all histories after as many moves are one public state.
+    In phantom_ttt, nearly all histories of the same length are one public state.
     """
     table = grown(most, player=player, game=game).table
     expanded = np.flatnonzero(table.first[: table.used] >= 0)
@@ -59,7 +59,7 @@ def test_trees_end_between_public_states(game, most, least, player):
 
 
 class FirstActions:
-    """Both players take their first action wherever they are."""
+    """A blueprint in which both players always take their first action."""
 
     def play(self, nodes, player):
         odds = np.zeros(nodes.num_actions.sum())
@@ -67,14 +67,14 @@ class FirstActions:
         return odds
 
 
-def test_growth_follows_the_blueprint():
-    """Where neither player goes, nothing is expanded as long as something else is."""
+def test_growth_prefers_histories_that_the_blueprint_reaches():
+    """Histories that neither player reaches are expanded last."""
     tree = lookahead_trees.start(LEDUC, 4000)
     dataclasses.replace(tree, blueprint=FirstActions()).grow(1200)
     table = tree.table
     expanded = np.flatnonzero(table.first[: table.used] >= 0)
     assert (table.player_reach[table.frontier()] == 0).all(axis=1).any()
-    # Each player's reach is that of its own moves.
+    # Each player's reach contains only its own moves.
     for row in expanded[expanded > 0]:
         parent = table.parent[row]
         first = row == table.first[parent]
@@ -82,8 +82,8 @@ def test_growth_follows_the_blueprint():
             moved = table.player[parent] == p
             expected = table.player_reach[parent, p] * (first if moved else 1)
             assert table.player_reach[row, p] == expected
-    # Histories to which neither goes are at most those of an infoset that another
-    # history of it leads to.
+    # An expanded history that neither player reaches shares its infoset with a history
+    # that a player reaches.
     nobody = (table.player_reach[: table.used] == 0).all(axis=1)
     leads = np.unique(table.infosets(expanded[~nobody[expanded]]))
     alone = expanded[nobody[expanded] & (table.player[expanded] >= 0)]

@@ -1,4 +1,4 @@
-"""Lookahead trees are parts of the whole game, and grow into it."""
+"""Lookahead trees are parts of the complete game tree, up to the complete tree."""
 
 import dataclasses
 import functools
@@ -31,12 +31,12 @@ BOTH_WAYS = pytest.mark.parametrize("batched_rules", [True, False])
 
 
 @functools.cache
-def whole(name, batched_rules=True):
+def complete_tree(name, batched_rules=True):
     return tree_lib.build_tree(name, observations=True, batched_rules=batched_rules)
 
 
 def paths(tree):
-    """{path of actions: (player, utility, at the frontier, key)}."""
+    """Return {path of actions: (player, utility, whether at the frontier, key)}."""
     found = {}
     for h in range(len(tree.histories)):
         player = int(tree.histories.player[h])
@@ -51,8 +51,8 @@ def paths(tree):
 
 @BOTH_WAYS
 @pytest.mark.parametrize("name", GAMES)
-def test_enough_capacity_gives_the_whole_game(name, batched_rules):
-    tree = whole(name, batched_rules)
+def test_enough_capacity_gives_the_complete_tree(name, batched_rules):
+    tree = complete_tree(name, batched_rules)
     for capacity in (len(tree.histories), 2 * len(tree.histories)):
         lookahead = lookahead_trees.compiled(
             name, capacity, batched_rules=batched_rules
@@ -62,9 +62,9 @@ def test_enough_capacity_gives_the_whole_game(name, batched_rules):
 
 @BOTH_WAYS
 @pytest.mark.parametrize("name", GAMES[:4])
-def test_expanding_to_the_end_gives_the_whole_game(name, batched_rules):
-    """In steps; N is never exceeded on the way."""
-    tree = whole(name, batched_rules)
+def test_growing_to_the_end_gives_the_complete_tree(name, batched_rules):
+    """A tree that grows in steps never exceeds its limit."""
+    tree = complete_tree(name, batched_rules)
     size = len(tree.histories)
     grown = lookahead_trees.start(name, size, batched_rules=batched_rules)
     for most in range(2, size, max(1, size // 9)):
@@ -79,11 +79,11 @@ def test_expanding_to_the_end_gives_the_whole_game(name, batched_rules):
 
 @BOTH_WAYS
 @pytest.mark.parametrize("capacity", [50, 100, 400, 894])
-def test_a_partial_tree_agrees_with_the_whole_one(capacity, batched_rules):
-    """What is there is the same in the whole game, which goes on at the frontier."""
+def test_lookahead_tree_agrees_with_the_complete_tree(capacity, batched_rules):
+    """Histories above the frontier are equal; frontier histories are not terminal."""
     lookahead = lookahead_trees.compiled(LEDUC, capacity, batched_rules=batched_rules)
     assert len(lookahead.histories) <= capacity
-    complete = paths(whole(LEDUC))
+    complete = paths(complete_tree(LEDUC))
     for path, (player, utility, cut, key) in paths(lookahead).items():
         if cut:
             assert player == TERMINAL
@@ -94,11 +94,11 @@ def test_a_partial_tree_agrees_with_the_whole_one(capacity, batched_rules):
     assert lookahead.frontier.sum() > 0
 
 
-def test_levels_are_whole_and_then_infosets():
-    """No room is left for an infoset of the last level that was left out."""
+def test_capacity_is_filled_by_levels_then_by_infosets():
+    """The remaining capacity fits no unexpanded infoset of the last level."""
     capacity = 300
     lookahead = lookahead_trees.compiled(LEDUC, capacity)
-    tree, depth = whole(LEDUC), {}
+    tree, depth = complete_tree(LEDUC), {}
     children = np.bincount(tree.histories.parent[1:], minlength=len(tree.histories))
     histories = {
         tuple(tree.histories.actions_to(h)): h for h in range(len(tree.histories))
@@ -108,7 +108,7 @@ def test_levels_are_whole_and_then_infosets():
         h = histories[path]
         if children[h]:
             player = int(tree.histories.player[h])
-            # Nothing but an infoset is to be whole; chance nodes stand alone.
+            # Infosets are expanded as a whole; chance nodes are expanded separately.
             owner = int(tree.histories.infoset[h]) if player >= 0 else -h
             group = left_out if cut else expanded
             group.setdefault((len(path), player, owner), []).append(h)
@@ -121,8 +121,8 @@ def test_levels_are_whole_and_then_infosets():
             assert len(lookahead.histories) + children[members].sum() > capacity
 
 
-def exact(tree, behaviour=None):
-    """A leaf value: player 0's utility if both follow strategies; by states."""
+def exact_leaf(tree, behaviour=None):
+    """Return a leaf function of states: player 0's value if both follow `behaviour`."""
     values = conversions.history_values(tree, behaviour)
     known = {
         tuple(tree.histories.actions_to(h)): v for h, v in enumerate(values.tolist())
@@ -131,11 +131,10 @@ def exact(tree, behaviour=None):
 
 
 @pytest.mark.parametrize("name", [LEDUC, "liars_dice(numdice=1,dice_sides=2)"])
-def test_exact_values_at_the_frontier_give_the_value_of_the_whole_game(name):
-    """For any strategies: here optimal ones."""
-    tree = whole(name)
+def test_exact_leaf_values_give_the_value_of_the_game(name):
+    tree = complete_tree(name)
     solved = solve(tree, "lp")
-    leaf = exact(tree, solved.average)
+    leaf = exact_leaf(tree, solved.average)
     expected = conversions.history_values(tree, solved.average)[0]
     for capacity in (len(tree.histories) // 4, len(tree.histories) // 2):
         lookahead = lookahead_trees.compiled(name, capacity, leaf, batched_rules=False)
@@ -159,10 +158,10 @@ def _carried(tree, lookahead, player, behaviour):
     return np.array(result)
 
 
-def test_what_solvers_do_with_a_partial_tree():
-    """Solved as any game: the linear program's value, and NashConv in the tree."""
+def test_lookahead_trees_are_solved_like_games():
+    """CFR+ reaches low NashConv and the value that the linear program gives."""
     lookahead = lookahead_trees.compiled(
-        LEDUC, 300, exact(whole(LEDUC)), batched_rules=False
+        LEDUC, 300, exact_leaf(complete_tree(LEDUC)), batched_rules=False
     )
     exactly = solve(lookahead, "lp")
     found = solve(lookahead, "cfr+", 2000)
@@ -175,8 +174,8 @@ def test_what_solvers_do_with_a_partial_tree():
 
 
 def split_infosets(lookahead):
-    """How many infosets are at the frontier with some histories of a level only."""
-    complete, seen = paths(whole(LEDUC)), {}
+    """Return how many infosets have both expanded and frontier histories."""
+    complete, seen = paths(complete_tree(LEDUC)), {}
     for path, (_, _, cut, _) in paths(lookahead).items():
         player, _, _, key = complete[path]
         if player >= 0:
@@ -186,8 +185,8 @@ def split_infosets(lookahead):
 
 @BOTH_WAYS
 @pytest.mark.parametrize("capacity", [60, 200, 500])
-def test_infosets_stay_whole(capacity, batched_rules):
-    """In one go or in steps; and most of the room is used."""
+def test_growing_does_not_split_infosets(capacity, batched_rules):
+    """The tree grows at once or in steps, and uses most of the capacity."""
     for steps in (
         [capacity],
         range(20, capacity + 1, 40),
@@ -201,7 +200,7 @@ def test_infosets_stay_whole(capacity, batched_rules):
         assert 0.7 * capacity < len(grown) <= capacity
 
 
-def test_taking_back_leaves_infosets_whole():
+def test_truncating_does_not_split_infosets():
     grown = lookahead_trees.start(LEDUC, 895)
     by_levels(grown, 800)
     for most in (600, 333, 203, 175, 155, 60):
@@ -211,13 +210,10 @@ def test_taking_back_leaves_infosets_whole():
     grown.truncate(0)
     assert len(grown) == 1
     by_levels(grown)
-    same(grown.snapshot().tree, whole(LEDUC))
+    same(grown.snapshot().tree, complete_tree(LEDUC))
 
 
-# Focusing, and public states.
-
-
-def test_ids_last_while_the_tree_grows():
+def test_ids_do_not_change_while_the_tree_grows():
     grown = lookahead_trees.start(LEDUC, 895)
     by_levels(grown, 100)
     early = grown.snapshot()
@@ -237,7 +233,7 @@ def test_ids_last_while_the_tree_grows():
         assert labels[p].items() <= lasting.items()
 
 
-def test_focus_keeps_what_leads_there_and_what_comes_after():
+def test_focus_keeps_ancestors_and_descendants():
     grown = lookahead_trees.start(LEDUC, 895)
     by_levels(grown)
     snapshot = grown.snapshot()
@@ -256,14 +252,14 @@ def test_focus_keeps_what_leads_there_and_what_comes_after():
     for path, (player, utility, cut, key) in paths(small.tree).items():
         related = [t for t in targets if t[: len(path)] == path or path[: len(t)] == t]
         if cut:
-            # A stub: next to the way, worth nothing.
+            # A sibling of the path, with value zero.
             assert not related and utility == 0
             assert any(t[: len(path) - 1] == path[:-1] for t in targets)
         else:
             assert complete[path] == (player, utility, False, key)
         deepest = max(deepest, *(len(path) - len(t) for t in related), 0)
     assert deepest > 0
-    # Growing again brings back what came after, with the same infosets.
+    # Growing again restores all descendants, with the same infosets.
     by_levels(focused)
     again = paths(focused.snapshot().tree)
     for path, row in complete.items():
@@ -271,7 +267,7 @@ def test_focus_keeps_what_leads_there_and_what_comes_after():
             assert again[path] == row
 
 
-def test_the_last_expansions_are_taken_back():
+def test_truncate_removes_the_latest_expansions():
     grown = lookahead_trees.start(LEDUC, 895)
     by_levels(grown, 200)
     before = grown.snapshot()
@@ -283,11 +279,11 @@ def test_the_last_expansions_are_taken_back():
         after.tree.histories.player, before.tree.histories.player
     )
     by_levels(grown)
-    same(grown.snapshot().tree, whole(LEDUC))
+    same(grown.snapshot().tree, complete_tree(LEDUC))
 
 
-def test_ids_are_one_history_in_all_trees():
-    """Of trees made of the same one, too, whichever is grown first."""
+def test_ids_identify_histories_across_trees():
+    """This includes trees derived from the same tree, in any order of growth."""
     grown = lookahead_trees.start(LEDUC, 895)
     by_levels(grown, 100)
     snapshot = grown.snapshot()
@@ -304,7 +300,7 @@ def test_ids_are_one_history_in_all_trees():
     assert set(trees[0].snapshot().ids) != set(trees[1].snapshot().ids)
 
 
-def test_focus_on_a_history_and_what_comes_after():
+def test_focus_accepts_a_history_with_its_child():
     grown = lookahead_trees.start("kuhn_poker", 58)
     by_levels(grown)
     snapshot = grown.snapshot()
@@ -317,9 +313,9 @@ def test_focus_on_a_history_and_what_comes_after():
 @pytest.mark.parametrize(
     "name", ["kuhn_poker", LEDUC, "liars_dice(numdice=1,dice_sides=2)", GAMES[3]]
 )
-def test_public_states_are_the_roots_of_the_whole_game_s_subgames(name, player):
-    """Decision by decision on the way to each of the player's infosets."""
-    tree = whole(name)
+def test_public_states_equal_the_roots_of_subgames(name, player):
+    """Follow the player's decisions on the path to each of its infosets."""
+    tree = complete_tree(name)
     d, own = decompose(tree, player), tree.infosets[player]
     acts = tree.histories.player == player
     path = {h: tuple(tree.histories.actions_to(h)) for h in d.roots.tolist()}
@@ -347,15 +343,15 @@ def test_public_states_are_the_roots_of_the_whole_game_s_subgames(name, player):
 
 
 def _infosets(tree, place, ids):
-    """The infosets of the whole game at histories of a lookahead tree."""
+    """Return the complete tree's infosets at histories of a lookahead tree."""
     paths = [tuple(_path(place.table, row)) for row in place.rows(ids)]
     at = {tuple(tree.histories.actions_to(h)): h for h in range(len(tree.histories))}
     return {int(tree.histories.infoset[at[path]]) for path in paths}
 
 
-def test_no_public_state_without_capacity_time_or_a_way():
+def test_next_public_state_needs_capacity_time_and_a_known_infoset():
     start = lookahead_trees.start("kuhn_poker", 58, player=1)
-    ids, key = start.table.id[:1], whole("kuhn_poker").infosets[1].keys[0]
+    ids, key = start.table.id[:1], complete_tree("kuhn_poker").infosets[1].keys[0]
 
     def found(key, **limits):
         limits = {"most": 58, "begins": True, **limits}
@@ -374,7 +370,7 @@ def _path(table, row):
     return actions[::-1]
 
 
-def test_capacity_that_is_not_used_takes_no_memory():
+def test_unused_capacity_needs_no_memory():
     tracemalloc.start()
     try:
         grown = lookahead_trees.start("kuhn_poker", 10**8)
@@ -387,16 +383,16 @@ def test_capacity_that_is_not_used_takes_no_memory():
     assert peak < 20e6
 
 
-def drawn(game, histories):
-    """A leaf value: who wins is drawn."""
+def random_winner(game, histories):
+    """Return a random winner for each history, as a leaf value."""
     return np.random.default_rng(0).choice([-1.0, 1.0], len(histories))
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["phantom_ttt", "python_ii_goofspiel(num_cards=7)"])
-def test_games_that_are_never_whole(name):
+def test_large_games_fill_the_capacity_and_are_solved(name):
     capacity = 5000
-    lookahead = lookahead_trees.compiled(name, capacity, drawn)
+    lookahead = lookahead_trees.compiled(name, capacity, random_winner)
     assert 0.9 * capacity < len(lookahead.histories) <= capacity
     assert lookahead.frontier.sum() > capacity / 2
     solved = solve(lookahead, "cfr+", 50)
@@ -407,7 +403,7 @@ def test_games_that_are_never_whole(name):
     assert solved.nash_conv() < 0.5 * alike.nash_conv()
 
 
-def test_dropped_histories_are_asked_for():
+def test_rows_of_dropped_histories_raise():
     grown = lookahead_trees.start("kuhn_poker", 58)
     by_levels(grown)
     ids = grown.snapshot().ids

@@ -1,4 +1,4 @@
-"""What is promised in a lookahead tree, and what is taken for the plan there."""
+"""Constraints and the incumbent strategy in a lookahead tree."""
 
 import dataclasses
 import functools
@@ -32,11 +32,12 @@ def policy(name):
     return solve(games.compiled(name), "cfr+", 3).average_policy()
 
 
-def beginning(name, player):
-    """The first subgame of layer 2, nothing expanded below its roots.
+def second_layer_start(name, player):
+    """Return the first subgame of layer 2, whose roots are not expanded.
 
     Returns:
-      The tree; its roots; the decomposition of the whole game; int, the first infoset.
+      The lookahead tree, its roots, the decomposition of the whole game, and the index
+      of the subgame's first infoset.
     """
     tree = games.compiled(name)
     leaf = Rollouts(policy(name), 2, 1, seed=0)
@@ -55,14 +56,14 @@ def beginning(name, player):
     return place, ids, d, second
 
 
-def ends(name, player):
-    """The subgame of `beginning`, grown to the end, and the same in the whole game.
+def second_layer_subgame(name, player):
+    """Expand the subgame of `second_layer_start` to the end of the game.
 
     Returns:
-      The tree's plan, nothing solved; the decomposition of the whole game; int64 [n],
-      its roots there.
+      The unsolved lookahead tree, the decomposition of the whole game, and int64 [n],
+      the subgame's roots in the whole game.
     """
-    place, ids, d, second = beginning(name, player)
+    place, ids, d, second = second_layer_start(name, player)
     lookahead_trees.by_levels(place)
     blueprint = Blueprint(policy(name), place.simulator)
     solved = SolvedLookahead.of(place, player, blueprint, roots=ids)
@@ -72,8 +73,8 @@ def ends(name, player):
 
 @pytest.mark.parametrize("player", PLAYERS[:1])
 @pytest.mark.parametrize("name", ["kuhn", "leduc7", "goofspiel4"])
-def test_promises_of_a_tree_to_the_end_are_those_of_the_whole_game(name, player):
-    solved, d, roots = ends(name, player)
+def test_constraints_of_a_complete_subgame_equal_those_of_the_game(name, player):
+    solved, d, roots = second_layer_subgame(name, player)
     tree = games.compiled(name)
     behaviour = query(tree, policy(name))[player]
     values = OpponentResponses(d).values(behaviour)
@@ -85,14 +86,14 @@ def test_promises_of_a_tree_to_the_end_are_those_of_the_whole_game(name, player)
 
 
 class Solver(SimpleNamespace):
-    """One that found a given strategy."""
+    """A solver that returns a given strategy."""
 
     def average_behaviour(self, player):
         return self.behaviour
 
 
-def test_a_solution_is_the_plan_only_if_it_keeps_all_promises():
-    solved, _, _ = ends("leduc7", 0)
+def test_solutions_are_accepted_only_within_all_constraints():
+    solved, _, _ = second_layer_subgame("leduc7", 0)
     game = solved.forest("maxmargin")
     incumbent = solved.behaviour.copy()
     decisions = game.decisions[0]
@@ -112,9 +113,9 @@ def test_a_solution_is_the_plan_only_if_it_keeps_all_promises():
     assert after[:-1][inside].sum() < solved.constraints[:-1][inside].sum() - 0.01
 
 
-def test_the_plan_is_what_was_solved_before():
-    """Also where the next tree ends elsewhere; the blueprint is the plan beyond it."""
-    solved, _, _ = ends("leduc7", 0)
+def test_incumbent_strategy_is_the_previous_solution():
+    """At infosets that the previous tree did not contain, it is the blueprint."""
+    solved, _, _ = second_layer_subgame("leduc7", 0)
     blueprint = Blueprint(policy("leduc7"), solved.lookahead.simulator)
     changed = np.linspace(0.1, 0.9, len(solved.behaviour))
     solved.behaviour = changed
@@ -138,12 +139,12 @@ def test_the_plan_is_what_was_solved_before():
     assert 0 < known < len(after.snapshot.tree.infosets[0].keys)
 
 
-def test_roots_that_are_not_all_expanded_are_not_resolved():
-    solved, _, _ = ends("leduc7", 0)
+def test_subgames_with_unexpanded_or_missing_roots_are_not_resolved():
+    solved, _, _ = second_layer_subgame("leduc7", 0)
     ids = solved.snapshot.ids[solved.decomposition.roots]
     inside = solved.decomposition.layer[solved.decomposition.roots] == solved.layer
     blueprint = Blueprint(policy("leduc7"), solved.lookahead.simulator)
-    tree, roots, _, _ = beginning("leduc7", 0)
+    tree, roots, _, _ = second_layer_start("leduc7", 0)
     blank = Blueprint(policy("leduc7"), tree.simulator)
     assert SolvedLookahead.of(tree, 0, blank, roots=roots) is None
     assert (
@@ -152,9 +153,9 @@ def test_roots_that_are_not_all_expanded_are_not_resolved():
     )
 
 
-def test_the_plan_goes_on_beyond_a_smaller_tree():
-    """As it was solved in a larger one, in what is promised and in what is played."""
-    place, ids, _, _ = beginning("leduc7", 0)
+def test_incumbent_strategy_continues_below_a_smaller_tree():
+    """Constraints and play below the smaller tree use the larger tree's solution."""
+    place, ids, _, _ = second_layer_start("leduc7", 0)
     small = place.focus(ids)
     lookahead_trees.by_levels(place)
     solved = SolvedLookahead.of(
@@ -181,9 +182,9 @@ def test_the_plan_goes_on_beyond_a_smaller_tree():
     np.testing.assert_array_equal(after.play(nodes, 0), solved.behaviour[1:])
 
 
-def test_what_is_forgotten_is_freed():
-    """By counts of references: players under a clock search for little garbage."""
-    solved, _, _ = ends("leduc7", 0)
+def test_reset_frees_previous_solutions():
+    """Reference counts free them, because timed players rarely collect garbage."""
+    solved, _, _ = second_layer_subgame("leduc7", 0)
     below = dataclasses.replace(solved, incumbent=solved, after={})
     last = dataclasses.replace(solved, incumbent=below, after={1: None})
     solved.after[0], below.after[0] = below, last

@@ -1,4 +1,4 @@
-"""Iterates of compiled functions, board by board, are those of `cfr.step`."""
+"""The solver that processes boards one by one, compared with the JAX solver."""
 
 import functools
 import os
@@ -18,8 +18,8 @@ from spiel_cr.solvers.cfr.cfr_config import PRESETS
 
 numba = pytest.importorskip("numba")
 
-# Three rounds; suits that are equivalent, so that private states have several hands;
-# showdowns before the river.
+# The flop has three rounds, showdowns before the river, and equivalent suits, so that
+# private states have several hands.
 FLOP = {"board": "5s9sJs", "pot": 60, "stack": 60, "bets": "allin"}
 FLOP |= {"ranges": ("KK,QQ:0.5", "AA,TT,AsJs")}
 TURN = {"board": "AsKd7c2h", "pot": 60, "stack": 200, "bets": "50%; raises allin"}
@@ -32,23 +32,23 @@ def game_of(street):
     return public_tree_game(str(poker.spot(**{"flop": FLOP, "turn": TURN}[street])))
 
 
-def compiled(game, form, name, dtype=np.float64):
-    """The compiled functions' solver."""
+def make_board_solver(game, form, name, dtype=np.float64):
+    """Return the board solver of a game."""
     config, dtype = PRESETS[name], np.dtype(dtype)
     solver = board_solver.make_solver(game, form, config=config, dtype=dtype)
     assert solver is not None
     return solver
 
 
-def both(street, name, dtype=np.float64, locks=None):
-    """The compiled functions' solver and JAX's, of the same game."""
+def board_and_jax_solvers(street, name, dtype=np.float64, locks=None):
+    """Return the board solver and the JAX solver of the same game."""
     game = game_of(street)
     form = game.sequence_form
     if locks is not None:
         form = locked(form, locks(game))
     config, dtype = PRESETS[name], np.dtype(dtype)
     reference = cfr.make_solver(form, config=config, dtype=dtype, compile="once")
-    return compiled(game, form, name, dtype), reference
+    return make_board_solver(game, form, name, dtype), reference
 
 
 def compare(boards, reference, tolerance, *, single=False):
@@ -70,15 +70,15 @@ def compare(boards, reference, tolerance, *, single=False):
         pytest.param("dcfr", np.float32, 1e-5, marks=pytest.mark.slow),
     ],
 )
-def test_same_iterates_on_a_flop(name, dtype, tolerance):
-    """In float32, rounding chooses between actions of equal value in iteration 2."""
-    solvers = both("flop", name, dtype)
+def test_iterates_on_a_flop_equal_those_of_the_jax_solver(name, dtype, tolerance):
+    """In float32, rounding breaks ties in iteration 2, so one iteration is compared."""
+    solvers = board_and_jax_solvers("flop", name, dtype)
     for solver in solvers:
         solver.run(1 if dtype == np.float32 else 10)
     compare(*solvers, tolerance, single=dtype == np.float32)
 
 
-def test_locks_and_a_restored_state_on_a_turn():
+def test_locked_turn_equals_the_jax_solver_and_can_be_restored():
     """The first decision of player 1 is locked at 30% checks for some hands."""
 
     def locks(game):
@@ -90,7 +90,7 @@ def test_locks_and_a_restored_state_on_a_turn():
         )
         return None, rows
 
-    boards, reference = both("turn", "dcfr", locks=locks)
+    boards, reference = board_and_jax_solvers("turn", "dcfr", locks=locks)
     boards.run(6)
     arrays = {name: array.copy() for name, array in boards.arrays().items()}
     snapshot = boards.state
@@ -112,10 +112,10 @@ def test_locks_and_a_restored_state_on_a_turn():
 @pytest.mark.parametrize(
     "dtype", [np.float64, pytest.param(np.float32, marks=pytest.mark.slow)]
 )
-def test_evaluation_is_exact(dtype):
-    """Best responses to the same strategies by JAX, relative to the largest stake."""
+def test_nash_conv_equals_jax_best_responses(dtype):
+    """The tolerance is relative to the largest stake."""
     game = game_of("turn")
-    solver = compiled(game, game.sequence_form, "dcfr", dtype)
+    solver = make_board_solver(game, game.sequence_form, "dcfr", dtype)
     solver.run(8)
     strategies = tuple(solver.average_behaviour(player) for player in range(2))
     low, high = value_bounds(game.sequence_form, strategies)
@@ -127,20 +127,22 @@ def test_threads_do_not_change_the_result(monkeypatch):
     game, results = game_of("flop"), []
     for threads in (1, 3, 16):
         monkeypatch.setattr(board_solver, "_num_processors", lambda n=threads: n)
-        solver = compiled(game, game.sequence_form, "dcfr")
+        solver = make_board_solver(game, game.sequence_form, "dcfr")
         solver.run(4)
         results.append(solver.average_behaviour(0))
     assert (results[0] == results[1]).all() and (results[0] == results[2]).all()
 
 
-@pytest.mark.skipif(not hasattr(os, "sched_getaffinity"), reason="not on this system")
-def test_threads_are_as_many_as_processors_allowed(monkeypatch):
+@pytest.mark.skipif(
+    not hasattr(os, "sched_getaffinity"), reason="needs os.sched_getaffinity"
+)
+def test_number_of_threads_equals_allowed_processors(monkeypatch):
     monkeypatch.setattr(os, "sched_getaffinity", lambda _: {3, 5, 7})
     assert board_solver._num_processors() == 3
 
 
 @pytest.mark.parametrize("extras", [("poker", None), (None, "poker")])
-def test_checkpoints_are_resumed_with_the_same_extra(extras, tmp_path, monkeypatch):
+def test_checkpoint_is_resumed_only_with_the_same_extra(extras, tmp_path, monkeypatch):
     game, path = str(poker.spot(**TURN)), tmp_path / "turn.ckpt"
     supported = board_solver.supports
 
@@ -162,9 +164,9 @@ def add_fours(x, y, out):
     out[0], out[1], out[2], out[3] = a, b, c, d
 
 
-def test_numbers_of_tuples_are_added_together(monkeypatch):
-    """The setting of numba only changes while this package's functions are compiled."""
-    # Functions that are read from a cache have no listing.
+def test_numba_jit_vectorises_straight_line_code(monkeypatch):
+    """Numba's global setting changes only while this package's functions compile."""
+    # Functions that are loaded from a cache have no LLVM listing.
     monkeypatch.setenv(VARIABLE, "off")
     monkeypatch.setattr(numba.config, "CACHE_DIR", "")
     before = numba.config.SLP_VECTORIZE

@@ -1,4 +1,4 @@
-"""Infosets that share regrets: against slow CFR by buckets, and against plain CFR."""
+"""Buckets of infosets that share regrets, compared with slow CFR and plain CFR."""
 
 import functools
 
@@ -29,7 +29,7 @@ FORGETFUL = (
     "python_princess_and_monster(rows=2,columns=4,horizon=4)",
 )
 LEDUC_RAISES = "python_leduc_poker(stack0=13,stack1=13,max_raises=2,num_ranks=3)"
-# Doubles, tens of iterations of payoffs of size 10 at most.
+# For float64, tens of iterations and payoffs of at most 10.
 TOLERANCE = 1e-9
 
 
@@ -43,18 +43,18 @@ def compiled(string):
 
 
 @functools.cache
-def walked(string):
+def reference_tree(string):
     return reference.Tree(compiled(string).game)
 
 
 def same_partition(ones, others):
-    """Equal keys at the same places."""
+    """Return whether two lists of keys group the same positions."""
     pairs = len(set(zip(ones, others, strict=True)))
     return pairs == len(set(ones)) == len(set(others))
 
 
 def every_state(game):
-    """All decision nodes, with who acts."""
+    """Generate all decision nodes with the player that acts."""
     stack = [game.new_initial_state()]
     while stack:
         state = stack.pop()
@@ -66,7 +66,7 @@ def every_state(game):
 
 
 def random_maps(tree, seed):
-    """Few buckets: infosets of any level with the same actions meet by chance."""
+    """Assign infosets of all levels at random to two buckets per set of actions."""
     random = np.random.default_rng(seed)
     return tuple(
         {
@@ -79,7 +79,7 @@ def random_maps(tree, seed):
 
 
 def compare(game, tree, maps, name, iterations):
-    """Iterates and averages of a solve against the reference."""
+    """Assert that iterates and averages of `solve` equal those of the reference."""
     bucket_of = {(p, key): (p, maps[p][key]) for p, key in tree.infosets}
     how = {"beta": None, "gamma": 1.0} if name == "cfr+" else {}
     slow = reference.CFR(tree, buckets=bucket_of, **how)
@@ -101,14 +101,11 @@ def compare(game, tree, maps, name, iterations):
                 ), (name, p, key)
 
 
-# The solver.
-
-
 @pytest.mark.parametrize(
     ("string", "name"), [(FORGETFUL[0], "cfr+"), (FORGETFUL[2], "cfr")]
 )
-def test_iterates_are_those_of_the_reference(string, name):
-    game, tree = compiled(string), walked(string)
+def test_iterates_equal_those_of_the_reference(string, name):
+    game, tree = compiled(string), reference_tree(string)
     labels = bucket_labels.labels_of(game, imperfect_recall=True)
     maps = tuple(
         dict(zip(game.infosets[p].keys, labels[p].tolist(), strict=True))
@@ -118,8 +115,8 @@ def test_iterates_are_those_of_the_reference(string, name):
 
 
 @pytest.mark.parametrize("seed", [0, pytest.param(1, marks=pytest.mark.slow)])
-def test_iterates_on_random_games(seed):
-    """Uneven action counts; infosets of several levels in one bucket."""
+def test_iterates_equal_the_reference_on_random_games(seed):
+    """Numbers of actions differ, and a bucket has infosets of several levels."""
     made = made_games.random_game(seed, turns="by history", max_actions=3, depth=5)
     game, tree = tree_builder.build_tree(made), reference.Tree(made)
     maps = random_maps(tree, seed)
@@ -133,21 +130,21 @@ def test_iterates_on_random_games(seed):
 @pytest.mark.parametrize(
     ("row", "name", "dtype", "tolerance"),
     [
-        # Compilers fuse multiplications and additions of both programs in other ways.
+        # XLA fuses multiplications and additions of the two functions differently.
         pytest.param("leduc7", "cfr+", "float64", 1e-12, marks=pytest.mark.slow),
         ("kuhn", "cfr+", "float32", 1e-4),
         pytest.param("kuhn", "dcfr", "float64", 1e-12, marks=pytest.mark.slow),
         ("kuhn", "pcfr+(exploration=0.1,alternating=false)", "float64", 1e-12),
-        # The same draws, so only rounding differs.
+        # The random draws are the same, so only rounding differs.
         ("kuhn", "os-mccfr(batch=32)", "float64", 1e-9),
         pytest.param(
             *("kuhn", "evr-mccfr(batch=32)", "float64", 1e-9), marks=pytest.mark.slow
         ),
     ],
 )
-def test_buckets_of_one_change_nothing(row, name, dtype, tolerance):
+def test_singleton_buckets_do_not_change_iterates(row, name, dtype, tolerance):
     game = games.compiled(row)
-    # Other numbers than the infosets', and gaps between them.
+    # The labels differ from the numbers of the infosets, and have gaps.
     alone = tuple(7 + 3 * np.arange(len(own))[::-1] for own in game.infosets)
     plain, shared = (
         solve_with(game, name, 30, dtype=dtype, seed=3, buckets=buckets)
@@ -161,8 +158,8 @@ def test_buckets_of_one_change_nothing(row, name, dtype, tolerance):
         np.testing.assert_allclose(one, other, rtol=0, atol=tolerance)
 
 
-def test_mean_values_are_kept():
-    """Values of infosets under the iterates, where resolving would ask for them."""
+def test_singleton_buckets_do_not_change_infoset_values():
+    """Re-solving uses these values, which are means over the iterates."""
     game = games.compiled("kuhn")
     config = find("cfr+").config
     alone = tuple(np.arange(len(own), dtype=np.int32) for own in game.infosets)
@@ -177,8 +174,8 @@ def test_mean_values_are_kept():
     np.testing.assert_allclose(found[0][1], found[1][1], rtol=0, atol=1e-12)
 
 
-def assert_alike(game, strategies, tolerance):
-    """Folding, the first action everywhere, has one probability in a bucket."""
+def assert_same_within_buckets(game, strategies, tolerance):
+    """Assert that folding, always the first action, has one probability per bucket."""
     labels = bucket_labels.labels_of(game, imperfect_recall=True)
     for p, strategy in enumerate(strategies):
         first = game.sequence_form.decisions[p].first_sequence
@@ -187,20 +184,20 @@ def assert_alike(game, strategies, tolerance):
             assert np.ptp(strategy[first[members]]) < tolerance
 
 
-def test_one_bucket_plays_one_strategy():
+def test_infosets_of_a_bucket_have_the_same_strategy():
     game = compiled(FORGETFUL[0])
     result = solve_with(game, "cfr+", 100, imperfect_recall=True)
-    assert_alike(game, result.average, 1e-12)
-    assert_alike(game, result.current, 1e-12)
+    assert_same_within_buckets(game, result.average, 1e-12)
+    assert_same_within_buckets(game, result.current, 1e-12)
 
 
-def test_one_player_alone_may_forget():
+def test_buckets_may_be_given_for_one_player_only():
     game = compiled(FORGETFUL[0])
     both = bucket_labels.labels_of(game, imperfect_recall=True)
     result = solve_with(game, "cfr+", 300, buckets=(None, both[1]))
     solved = spiel_cr.solve(game, "cfr+", 300)
     assert solved.nash_conv() < 0.01 < result.nash_conv() < 0.2
-    # Player 0 keeps apart what player 1 throws together.
+    # Player 0, who has no buckets, still distinguishes infosets of the same label.
     first = game.sequence_form.decisions[0].first_sequence
     apart = [
         np.ptp(result.average[0][first[both[0] == bucket]])
@@ -209,12 +206,9 @@ def test_one_player_alone_may_forget():
     assert max(apart) > 0.1
 
 
-# Sampled solvers.
-
-
 @quick_jit
 def action_values(tree, strategy, other):
-    """float [size], exact counterfactual values by position."""
+    """Compute exact counterfactual values by position, float [size]."""
     leaves = treeplex.leaf_values(tree, other)
     child = values = None
     parts = []
@@ -227,8 +221,8 @@ def action_values(tree, strategy, other):
 
 
 @pytest.mark.slow
-def test_samples_without_noise_are_an_iteration_of_the_full_width_family():
-    """Exact values instead of estimates: the same regrets and the same strategies."""
+def test_sampled_update_with_exact_values_equals_full_width_update():
+    """Regrets and strategies are equal if exact values replace the estimates."""
     game = compiled(FORGETFUL[0])
     labels = bucket_labels.labels_of(game, imperfect_recall=True)
     config = find("os-mccfr(batch=1)").config
@@ -270,19 +264,19 @@ def test_samples_without_noise_are_an_iteration_of_the_full_width_family():
 
 
 @pytest.mark.slow
-def test_sampled_buckets_play_alike_and_learn():
-    """Leduc without the order of bets: uniform has 2.725, three seeds 0.07-0.15."""
+def test_sampled_buckets_share_strategies_and_converge():
+    """Uniform play has NashConv 2.725; three seeds reached 0.07 to 0.15."""
     game, name = compiled(FORGETFUL[0]), "os-mccfr(batch=1024)"
     result = solve_with(game, name, 1000, imperfect_recall=True, seed=1)
-    assert_alike(game, result.average, 1e-6)
+    assert_same_within_buckets(game, result.average, 1e-6)
     assert result.nash_conv() < 0.3
 
 
-def test_loss_of_forgetting_bets_in_leduc():
-    """NashConv in the game with perfect recall, where it is always taken.
+def test_imperfect_recall_of_bets_in_leduc_has_a_small_loss():
+    """NashConv is always that of the game with perfect recall.
 
-    Uniform has 2.725. No published figure: the bounds say that forgetting costs
-    something, and that what is left is far better than uniform.
+    Uniform play has 2.725. There is no published result: the bounds state that
+    imperfect recall has a cost, and that the policy is far better than uniform play.
     """
     result = solve_with("python_leduc_poker", "cfr+", 5000, imperfect_recall=True)
     exact = openspiel_evaluator.evaluate(
@@ -292,14 +286,14 @@ def test_loss_of_forgetting_bets_in_leduc():
     assert 0.05 < exact < 0.2
 
 
-def test_command_line(capsys):
+def test_solve_command_supports_imperfect_recall(capsys):
     words = ("--game", "python_leduc_poker", "--iterations", 50)
     found = report(capsys, "solve", *words, "--imperfect-recall")
     result = solve_with("python_leduc_poker", "cfr+", 50, imperfect_recall=True)
     assert found["nash_conv"] == pytest.approx(result.nash_conv(), abs=TOLERANCE)
 
 
-def test_runs_resume(tmp_path):
+def test_run_with_buckets_resumes_bitwise_identically(tmp_path):
     path = tmp_path / "run.npz"
     options = {"imperfect_recall": True, "checkpoint_path": path}
     solve_with("python_leduc_poker", "cfr+", 20, **options)
@@ -312,9 +306,6 @@ def test_runs_resume(tmp_path):
             solve_with("python_leduc_poker", "cfr+", 60, checkpoint_path=path, **other)
 
 
-# Maps and keys.
-
-
 @pytest.mark.parametrize(
     ("string", "expected"),
     [
@@ -323,8 +314,8 @@ def test_runs_resume(tmp_path):
         pytest.param(KEEP, 7756, marks=pytest.mark.slow),
     ],
 )
-def test_numbers_of_buckets(string, expected):
-    """Both players' together, as Schlindenbuch (2019) has them."""
+def test_numbers_of_buckets_equal_published_ones(string, expected):
+    """The numbers are totals over both players, from Schlindenbuch (2019)."""
     game = tree_builder.build_tree(string)
     labels = bucket_labels.labels_of(game, imperfect_recall=True)
     assert sum(int(mine.max()) + 1 for mine in labels) == expected
@@ -333,8 +324,8 @@ def test_numbers_of_buckets(string, expected):
 
 
 @pytest.mark.parametrize("string", FORGETFUL)
-def test_keys_depend_on_information_alone(string):
-    """At all histories: the same infoset, the same key; states and arrays agree."""
+def test_bucket_keys_are_functions_of_the_infoset(string):
+    """All histories of an infoset have one key; states and batched rules agree."""
     game = compiled(string)
     labels = bucket_labels.labels_of(game, imperfect_recall=True)
     seen = ({}, {})
@@ -349,8 +340,8 @@ def test_keys_depend_on_information_alone(string):
 
 
 @pytest.mark.parametrize("string", [KEEP, "python_latent_tic_tac_toe", LEDUC_RAISES])
-def test_keys_of_states_and_of_arrays(string):
-    """Random paths of games too large to walk."""
+def test_bucket_keys_of_states_and_batched_rules_agree(string):
+    """The games are too large to enumerate, so keys of random matches are compared."""
     game = spiel_cr.load_game(string)
     rules, random = batched_rules.of_game(game), np.random.default_rng(3)
     keys, rows = [], []
@@ -370,20 +361,20 @@ def test_keys_of_states_and_of_arrays(string):
     assert same_partition(keys, rows)
 
 
-def test_a_map_of_latent_tic_tac_toe():
-    """A cell that both marked is the player's own; the last mark is not known."""
+def test_visible_map_of_latent_tic_tac_toe():
+    """A cell that both players marked is the player's; the last mark is hidden."""
     board = 0
     for cell in (4, 4, 0, 8):
         board = latent_board.play(board, 1 << cell)
     own, other = 1 << 4 | 1 << 0, 0
     assert latent_board.visible_map(board, 0, True) == own | other << 9
     board = latent_board.play(board, 1 << 8)
-    # Player 1 has 4 and 8, and has been shown 4, its own, and 0.
+    # Player 1 has marked 4 and 8, and has seen its own 4 and the opponent's 0.
     own, other = 1 << 4 | 1 << 8, 1 << 0
     assert latent_board.visible_map(board, 1, True) == own | other << 9
 
 
-def test_states_serve_where_there_is_no_vectorised_game(monkeypatch):
+def test_bucket_labels_without_batched_rules_use_states(monkeypatch):
     game = compiled(FORGETFUL[1])
     fast = bucket_labels.labels_of(game, imperfect_recall=True)
     monkeypatch.setattr(leduc_poker.LeducPokerGame, "batched_rules", lambda self: None)
@@ -392,7 +383,7 @@ def test_states_serve_where_there_is_no_vectorised_game(monkeypatch):
         assert same_partition(fast[p].tolist(), slow[p].tolist())
 
 
-def test_mappings_and_numbers():
+def test_buckets_as_mappings_and_as_numbers_agree():
     game = games.compiled("kuhn")
     keys = list(game.infosets[0].keys)
     by_name = bucket_labels.labels_of(game, ({keys[0]: "low", keys[2]: "low"}, None))
@@ -403,7 +394,7 @@ def test_mappings_and_numbers():
     assert same_partition(numbers[0].tolist(), by_name[0].tolist())
 
 
-def test_different_actions_are_refused():
+def test_rejects_buckets_with_different_numbers_of_actions():
     game = compiled("python_leduc_poker(stack0=13,stack1=13,max_raises=1)")
     decisions = game.infosets[0].decisions
     few, many = (
@@ -415,7 +406,7 @@ def test_different_actions_are_refused():
     assert few in str(refusal.value) and many in str(refusal.value)
 
 
-def test_different_actions_of_equal_number_are_refused():
+def test_rejects_buckets_with_different_actions_of_equal_number():
     def rules(path):
         if len(path) == 2:
             return made_games.Node(made_games.TERMINAL, utility=path[0] - path[1])
@@ -440,12 +431,12 @@ def test_different_actions_of_equal_number_are_refused():
         ({"buckets": (None, [0] * 6), "algorithm": "lp"}, "no regrets.*leave out"),
     ],
 )
-def test_refusals(options, words):
+def test_rejects_invalid_bucket_options(options, words):
     with pytest.raises(ValueError, match=words):
         solve_with(games.compiled("kuhn"), iterations=2, **options)
 
 
-def test_a_player_who_never_acts():
+def test_buckets_if_a_player_never_acts():
     def rules(path):
         if path:
             return made_games.Node(made_games.TERMINAL, utility=path[0])

@@ -1,4 +1,4 @@
-"""The CFR family: iterate by iteration against other implementations, then figures."""
+"""The CFR family, compared iterate by iterate with other implementations."""
 
 import math
 
@@ -19,15 +19,15 @@ from tests.support import games, reference
 from tests.support.made_games import random_game
 from tests.support.strategies import solver_of
 
-# Doubles in another order of summation. Strategies are quotients of regrets, which
-# magnifies rounding somewhat; over 12 iterations 1e-9 is far above it and far below
-# the effect of any difference between algorithms.
+# Implementations sum float64 numbers in different orders. Strategies are quotients of
+# regrets, which magnifies rounding errors somewhat; over 12 iterations 1e-9 is far
+# above them and far below the effect of any difference between algorithms.
 TOLERANCE = 1e-9
 PLAYERS = (0, 1)
 
 
 def assert_same_policy(compiled, behaviours, table):
-    """Behaviours equal an OpenSpiel TabularPolicy at every infoset."""
+    """Assert that behaviours equal an OpenSpiel TabularPolicy at every infoset."""
     for p, infosets in enumerate(compiled.infosets):
         rows = np.array([table.state_lookup[key] for key in infosets.keys])
         owner = infosets.decisions.owner[1:]
@@ -51,8 +51,8 @@ PEERS = {
     ),
     "lcfr": discounted_cfr.LCFRSolver,
 }
-# Ties are what tells implementations apart: goofspiel has many, poker few.
-# Their settings are those of rows that stay, or of leduc7; lcfr is a dcfr.
+# Implementations differ most in ties, of which goofspiel has many and poker few. Other
+# rows, or leduc7, cover the settings of these peers; lcfr is a special case of dcfr.
 SELDOM = ("cfr(alternating=false)", "dcfr", "lcfr")
 PEER_ROWS = [("goofspiel4", peer) for peer in PEERS if peer not in SELDOM]
 PEER_ROWS += [("kuhn", "cfr+"), ("leduc7", "dcfr")]
@@ -69,8 +69,8 @@ ITERATIONS = 12
 
 
 @pytest.mark.parametrize(("name", "peer"), PEER_ROWS)
-def test_every_iterate_is_openspiels(name, peer):
-    """Also on goofspiel, where many regrets are exactly zero: ties must be ties."""
+def test_iterates_equal_those_of_openspiel(name, peer):
+    """In goofspiel many regrets are exactly zero, and must be treated as ties."""
     compiled = games.compiled(name)
     other = PEERS[peer](compiled.game)
     solver = solver_of(compiled.sequence_form, peer)
@@ -130,19 +130,18 @@ def assert_same_now(compiled, solver, other):
 
 
 @pytest.mark.parametrize(("name", "variant"), RECURSIVE_ROWS)
-def test_every_iterate_is_the_recursions(name, variant):
+def test_iterates_equal_those_of_the_recursive_reference(name, variant):
     assert_same_as_recursion(games.compiled(name), variant, 12)
 
 
 @pytest.mark.parametrize("seed", [3, 5])
-def test_random_games_against_the_recursion(seed):
-    """Uneven trees: padded blocks, players who move several times, single actions."""
+def test_iterates_equal_the_recursive_reference_on_random_games(seed):
+    """The trees have padded blocks, consecutive moves of a player, single actions."""
     game = random_game(seed, turns="by history", max_actions=4, depth=5)
     assert_same_as_recursion(tree_builder.build_tree(game), "dcfr", 8)
 
 
-def test_the_second_player_may_update_first():
-    """Equal to the game with the players swapped."""
+def test_updating_player_1_first_equals_swapping_the_players():
     form = games.compiled("goofspiel4_descending").sequence_form
     rows, columns, values = form.payoffs
     swapped = layout.build(
@@ -161,7 +160,7 @@ def test_the_second_player_may_update_first():
 
 @pytest.mark.parametrize("gamma", [0.0, 1.0])
 def test_infoset_values_are_means_over_the_iterates(gamma):
-    """The first player's values come with the other's strategies at the same time."""
+    """Player 0 is evaluated against player 1's strategy before its update."""
     compiled = games.compiled("kuhn")
     tree = reference.Tree(compiled.game)
     beta = math.inf if gamma == 0 else None
@@ -173,7 +172,7 @@ def test_infoset_values_are_means_over_the_iterates(gamma):
     for t in range(1, 8):
         before = dict(other.policy)
         other.step()
-        # Player 1 answers what player 0 has just become.
+        # Player 1 responds to the updated strategy of player 0.
         seen = {
             key: other.policy[key] if key[0] == 0 else before[key] for key in before
         }
@@ -195,19 +194,19 @@ def test_infoset_values_are_means_over_the_iterates(gamma):
         )
 
 
-def test_infoset_values_must_be_asked_for():
+def test_infoset_values_require_values_true():
     solver = solver_of(games.compiled("kuhn").sequence_form, "cfr")
     with pytest.raises(ValueError, match="values=True"):
         solver.infoset_values(0)
 
 
-def test_exploration_keeps_every_action_alive():
+def test_exploration_bounds_action_probabilities_from_below():
     compiled = games.compiled("kuhn")
     solver = solver_of(compiled.sequence_form, "cfr+(exploration=0.1)")
     for _ in range(5):
         solver.run(40)
         for p in PLAYERS:
-            # Two actions: each at least half of 0.1.
+            # Each of the two actions has at least half of the exploration of 0.1.
             assert solver.current_behaviour(p).min() >= 0.05 - 1e-12
             assert solver.average_behaviour(p).min() >= 0.05 - 1e-12
     plain = solver_of(compiled.sequence_form, "cfr+")
@@ -215,8 +214,8 @@ def test_exploration_keeps_every_action_alive():
     assert plain.current_behaviour(0).min() == 0
 
 
-def test_float32_stays_close():
-    """Epsilon 6e-8; 100 iterations of sums of some 30 terms on leduc: 1e-3 is ample."""
+def test_float32_nash_conv_is_close_to_float64():
+    """With epsilon 6e-8 and 100 iterations of sums of about 30 terms, 1e-3 is ample."""
     form = games.compiled("leduc").sequence_form
     conv = {}
     for dtype in (np.float32, np.float64):
@@ -225,7 +224,7 @@ def test_float32_stays_close():
         assert solver.state.weight.dtype == dtype
         reach = (solver.average(0), solver.average(1))
         behaviours = tuple(solver.average_behaviour(p) for p in PLAYERS)
-        # Rows sum to one although the arithmetic was single.
+        # Rows sum to one although the arithmetic was in single precision.
         for p in PLAYERS:
             infosets = form.decisions[p]
             sums = np.bincount(infosets.owner[1:], behaviours[p][1:])
@@ -235,7 +234,7 @@ def test_float32_stays_close():
     assert conv[np.float32] != conv[np.float64]
 
 
-def test_same_bits_twice_however_it_is_chopped():
+def test_iterates_are_bitwise_reproducible_for_any_chunks():
     form = games.compiled("goofspiel4").sequence_form
     runs = []
     for chunks in ((60,), (60,), (1, 2, 57)):
@@ -248,8 +247,8 @@ def test_same_bits_twice_however_it_is_chopped():
             assert np.asarray(one).tobytes() == np.asarray(two).tobytes()
 
 
-def test_no_second_compilation():
-    """The program depends on shapes and settings only, not on values or counts."""
+def test_other_payoffs_and_iterations_do_not_recompile():
+    """The compiled function depends on shapes and settings only."""
     compiled = games.compiled("kuhn")
     solve(compiled, "cfr+", 10)
     programs = cfr._run._cache_size()
@@ -263,14 +262,14 @@ def test_no_second_compilation():
         compile="optimised",
     ).run(3)
     assert cfr._run._cache_size() == programs
-    # The counter does count.
+    # Other settings do compile another function.
     solve(compiled, "cfr+(gamma=1.25)", 10)
     assert cfr._run._cache_size() == programs + 1
 
 
 @pytest.mark.parametrize("flag", [False, True])
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
-def test_the_callers_precision_is_unchanged(flag, dtype):
+def test_solve_does_not_change_the_precision_of_the_caller(flag, dtype):
     with jax.enable_x64(flag):
         before = solve(games.compiled("kuhn"), "cfr+", 5, dtype=dtype)
         assert jax.config.jax_enable_x64 is flag
@@ -278,7 +277,7 @@ def test_the_callers_precision_is_unchanged(flag, dtype):
             solve(games.compiled("kuhn"), "cfr+", 5, dtype=np.float16)
         assert jax.config.jax_enable_x64 is flag
         assert jax.numpy.zeros(1).dtype == (np.float64 if flag else np.float32)
-    # What comes out does not depend on the flag.
+    # The result does not depend on the flag.
     again = solve(games.compiled("kuhn"), "cfr+", 5, dtype=dtype)
     for p in PLAYERS:
         assert before.average[p].dtype == np.float64
@@ -288,8 +287,8 @@ def test_the_callers_precision_is_unchanged(flag, dtype):
 @pytest.mark.parametrize(
     "name", ["kuhn", pytest.param("dark_hex", marks=pytest.mark.slow)]
 )
-def test_spare_capacity_changes_nothing(name):
-    """Padding rows, columns and blocks weigh nothing; sums may associate otherwise."""
+def test_spare_capacity_does_not_change_results(name):
+    """Padded rows, columns and blocks have weight 0; only orders of sums may differ."""
     form = games.compiled(name).sequence_form
     others = [games.compiled(other).sequence_form for other in ("nim", "princess4")]
     capacity = layout.common_shapes(
@@ -312,7 +311,7 @@ def test_spare_capacity_changes_nothing(name):
     for solver in solvers:
         solver.run(1)
     for p in PLAYERS:
-        # One iteration from uniform: no ties to break yet.
+        # After one iteration from uniform play there are no ties to break yet.
         for what in ("average", "infoset_values"):
             one, other = (getattr(solver, what)(p) for solver in solvers)
             np.testing.assert_allclose(other, one, rtol=0, atol=1e-12)
@@ -323,12 +322,12 @@ def test_spare_capacity_changes_nothing(name):
         for f, s in zip((form, rounded, rounded), (*solvers, solvers[0]), strict=True)
     ]
     assert convs[1] == pytest.approx(convs[0], rel=0.5)
-    # The same strategy is worth the same in both forms.
+    # The same strategy has the same NashConv in both forms.
     assert convs[2] == pytest.approx(convs[0], abs=1e-12)
 
 
-def test_states_of_large_games_are_made_and_written_in_place(monkeypatch):
-    """Bit for bit as others are, also where a state is taken out and put back."""
+def test_large_states_are_updated_in_place_with_identical_results(monkeypatch):
+    """Results are bitwise identical, even if a state is copied and restored."""
     form = tree_builder.build_tree("leduc_poker").sequence_form
     small = cfr.make_solver(form, config=PRESETS["dcfr"])
     monkeypatch.setattr(cfr, "_LARGE_STATE", 0)

@@ -1,4 +1,4 @@
-"""Algorithms by name: results on every game, degenerate games, bad arguments."""
+"""CFR algorithms by name: convergence, degenerate games, invalid arguments."""
 
 import functools
 import math
@@ -23,7 +23,7 @@ slow = pytest.mark.slow
 
 @functools.cache
 def nash_convs(name, variant):
-    """After 100 and after 1000 iterations, by OpenSpiel."""
+    """Compute NashConv after 100 and after 1000 iterations with OpenSpiel."""
     compiled = games.compiled(name)
     solver = solver_of(compiled.sequence_form, variant)
     result = []
@@ -36,10 +36,10 @@ def nash_convs(name, variant):
     return result
 
 
-# Printed figures of other programs with the same schedules. On leduc, plain CFR meets
-# no ties early: the figures agree to the last digit. Elsewhere regrets that should be
-# zero are ±1e-17 in those programs, which makes other runs of the same algorithm (ours
-# takes them for zero); the factors allow for that.
+# Results of other implementations with the same schedules. On leduc, plain CFR has no
+# ties early in the run, so results agree to the last digit. Elsewhere, regrets that
+# should be zero are ±1e-17 in those implementations. Ours treats them as zero, so runs
+# of the same algorithm differ; the factors allow for that.
 @pytest.mark.parametrize(
     ("name", "variant", "early", "late", "factor"),
     [
@@ -55,13 +55,13 @@ def nash_convs(name, variant):
         pytest.param("goofspiel5", "pdcfr+", 0.0086, 1e-6, 8, marks=slow),
     ],
 )
-def test_nash_conv_of_reference_runs(name, variant, early, late, factor):
+def test_nash_conv_is_close_to_reference_runs(name, variant, early, late, factor):
     for found, printed in zip(nash_convs(name, variant), (early, late), strict=True):
         assert printed / factor <= found <= printed * factor
 
 
 @slow
-def test_liars_dice_of_reference_runs():
+def test_nash_conv_of_liars_dice_is_close_to_reference_runs():
     compiled = tree_builder.build_tree("liars_dice(numdice=1,dice_sides=6)")
     for variant, printed in (("cfr", (0.0449, 0.0053)), ("cfr+", (0.0098, 2.5e-4))):
         solver = solver_of(compiled.sequence_form, variant)
@@ -72,10 +72,10 @@ def test_liars_dice_of_reference_runs():
             assert found == pytest.approx(figure, rel=0.02)
 
 
-# Every algorithm on every game. Bounds on NashConv after 300 iterations, in units of
-# the range of utilities: two to three times the worst of all games, which was 0.0081,
-# 0.0014, 0.0112, 0.0023, 0.0003 and 0.0002.
-# Quick: every algorithm on the cheapest game, and one of them on a game without chance.
+# Every algorithm runs on every game. `BOUNDS` limits NashConv after 300 iterations, in
+# units of the range of utilities: two to three times the worst of all games, which was
+# 0.0081, 0.0014, 0.0112, 0.0023, 0.0003 and 0.0002. The quick tests run every algorithm
+# on the cheapest game, and one of them on a game without chance.
 CONTRACT = [
     pytest.param(
         *(case.name, variant),
@@ -102,7 +102,7 @@ BOUNDS = {
 
 
 @pytest.mark.parametrize(("name", "variant"), CONTRACT)
-def test_contract(name, variant):
+def test_policy_is_valid_and_nash_conv_below_its_bound(name, variant):
     compiled, case = games.compiled(name), games.BY_NAME[name]
     result = solve(compiled, variant, 300)
     for policy in (result.average_policy(), result.current_policy()):
@@ -115,36 +115,36 @@ def test_contract(name, variant):
     assert -1e-9 <= found <= BOUNDS[variant] * case.utility_range
     reach = reach_of(compiled.sequence_form, result.average)
     value = best_responses.expected_value(compiled.sequence_form, reach)
-    # The value of a profile is within its NashConv of the game's.
+    # The value of a profile differs from the game's by at most its NashConv.
     assert abs(value - case.value) <= found + case.tolerance + 1e-9
     assert result.iterations == 300 and result.solves == 1
     assert result.iterations_per_second > 0
 
 
-def nobody(path):
+def chance_only(path):
     if not path:
         return Node(CHANCE, (0, 1), chance=(0.5, 0.5))
     return Node(TERMINAL, utility=float(path[0]))
 
 
-def only_the_second(path):
+def only_player_1(path):
     if not path:
         return Node(1, (0, 1, 2), ("a", "b"))
     return Node(TERMINAL, utility=[1.0, -1.0, 0.0][path[0]])
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
-def test_players_who_never_act(dtype):
-    result = solve(MadeGame(nobody, "nobody"), "cfr+", 5, dtype=dtype)
+def test_solves_games_where_a_player_never_acts(dtype):
+    result = solve(MadeGame(chance_only, "nobody"), "cfr+", 5, dtype=dtype)
     assert [list(b) for b in result.average] == [[1.0], [1.0]]
-    game = MadeGame(only_the_second, "second")
+    game = MadeGame(only_player_1, "second")
     result = solve(game, "cfr+", 100, dtype=dtype)
     assert result.average[1][2] > 0.99
     assert result.average_policy().action_probability_array.shape == (1, 16)
 
 
-def test_worthless_games_stay_uniform():
-    """No line of four fits on a 2 x 3 board: all utilities are 0, no payoffs at all."""
+def test_strategy_stays_uniform_if_all_utilities_are_zero():
+    """No line of four fits on a 2 x 3 board, so there are no payoffs other than 0."""
     result = solve("connect_four(rows=2,columns=3)", "pdcfr+", 5)
     for p, infosets in enumerate(result.tree.infosets):
         uniform = conversions.uniform_behaviour(infosets.decisions)
@@ -152,12 +152,12 @@ def test_worthless_games_stay_uniform():
 
 
 @pytest.mark.parametrize("iterations", [0, -1, 1.5, True, math.nan, "many"])
-def test_bad_iterations_are_refused(iterations):
+def test_rejects_invalid_iterations(iterations):
     with pytest.raises((ValueError, TypeError), match="iterations"):
         solve("kuhn_poker", "cfr", iterations)
 
 
-def test_algorithm_strings():
+def test_parses_algorithm_strings():
     config = find("dcfr(alpha=inf,beta=-inf,gamma=3)").config
     assert (config.rule.alpha, config.rule.beta) == (math.inf, -math.inf)
     assert config.gamma == 3 and config.alternating

@@ -1,4 +1,4 @@
-"""A user's rule runs wherever the shipped ones run."""
+"""User-defined update rules, averaging weights, sampling and baselines."""
 
 import ast
 import dataclasses
@@ -46,15 +46,15 @@ def test_the_example_is_short():
     ],
 )
 def test_the_example_converges(game, form, share):
-    """Hedge loses a small share of what its first, uniform, strategy loses."""
+    """NashConv of hedge falls to a small share of that of uniform play."""
     options = spiel_cr.GameOptions(form)
     uniform = spiel_cr.solve(game, _HEDGE, 1, options=options).nash_conv()
     result = spiel_cr.solve(game, _HEDGE, 1000, options=options)
     assert result.algorithm == "hedge" and result.nash_conv() < share * uniform
 
 
-def test_same_as_the_shipped_one():
-    """Written by a user CFR+ is CFR+; linear averages are the default."""
+def test_user_defined_cfr_plus_equals_the_built_in_rule():
+    """Custom rules use linear averaging by default, as CFR+ does."""
     theirs = spiel_cr.solve("kuhn_poker", plus, 200)
     ours = spiel_cr.solve("kuhn_poker", "cfr+", 200)
     for one, other in zip(theirs.average, ours.average, strict=True):
@@ -70,8 +70,8 @@ def test_same_as_the_shipped_one():
     np.testing.assert_allclose(both[0].average[0], both[1].average[0], atol=1e-9)
 
 
-def test_checkpoints(tmp_path):
-    """A checkpoint fits the same function in another process, and no other function."""
+def test_checkpoint_is_resumed_only_with_the_same_function(tmp_path):
+    """A function is identified by its source, so a reloaded one is the same."""
     path = tmp_path / "checkpoint"
     spiel_cr.solve("kuhn_poker", _HEDGE, 20, checkpoint=path)
     resumed = spiel_cr.solve("kuhn_poker", _HEDGE, 50, checkpoint=path)
@@ -105,7 +105,7 @@ def linear(state, gains, uniform, iteration):
         pytest.param("dark_hex(board_size=2)", "phantom", None, marks=pytest.mark.slow),
     ],
 )
-def test_equal_weights_of_infosets(game, form, buckets):
+def test_equal_infoset_weights_give_the_linear_average(game, form, buckets):
     """If all infosets have weight t, the average is the linear one of CFR+."""
     options = spiel_cr.GameOptions(form, buckets=buckets)
     one, other = (
@@ -117,7 +117,7 @@ def test_equal_weights_of_infosets(game, form, buckets):
     assert one.nash_conv() == pytest.approx(other.nash_conv(), abs=1e-9)
 
 
-def test_weights_of_infosets():
+def test_infoset_weighted_average_equals_slow_code():
     """The average is the sum of weight · reach · strategy, as slow code computes it."""
     tree = spiel_cr.build_tree("leduc_poker")
     rule = CustomRule(plus, averaging=by_size, raw=True)
@@ -144,7 +144,7 @@ def test_weights_of_infosets():
 
 
 def _gains(tree, player, behaviours):
-    """Counterfactual regrets [S] by the histories' reach and returns."""
+    """Compute counterfactual regrets [S] from the histories' reach and returns."""
     h, decisions = tree.histories, tree.decisions
     over = h.player == -4
     reach = list(map(policies.reach_from_behaviour, decisions, behaviours))
@@ -179,8 +179,7 @@ def recent(old, mean, count):
 @pytest.mark.parametrize(
     ("weights", "gamma"), [(lambda t: t**2, 2.0), (lambda t: 1.0 + 0 * t, 0.0)]
 )
-def test_weights_equal_the_exponent(weights, gamma, dtype):
-    """The same weights as a function and as an exponent give the same average."""
+def test_weights_as_function_equal_weights_as_exponent(weights, gamma, dtype):
     config = CFRConfig("cfr", weights=weights)
     plain = CFRConfig("cfr", gamma=gamma)
     one, other = (
@@ -190,7 +189,7 @@ def test_weights_equal_the_exponent(weights, gamma, dtype):
         np.testing.assert_allclose(mine, shipped, atol=1e-5)
 
 
-def test_delayed_weights():
+def test_delayed_weights_average_only_late_iterates():
     """The average is the last strategy during the delay, and a mean after it."""
     config = CFRConfig("delayed", Rule(beta=-np.inf), weights=late)
     during = spiel_cr.solve("kuhn_poker", config, 10)
@@ -208,8 +207,8 @@ def test_delayed_weights():
     np.testing.assert_allclose(result.average[0], mean, atol=1e-9)
 
 
-def test_own_rule_sampling_and_baseline():
-    """Functions that repeat built-in ones replace other settings."""
+def test_user_defined_sampling_and_baseline_equal_built_in_ones():
+    """Functions that reimplement built-in ones override the other settings."""
     # Such an exponent needs the solver that updates all infosets.
     plain = MCCFRConfig(
         *("plain", Rule(beta=-np.inf), 6.0),
@@ -223,7 +222,7 @@ def test_own_rule_sampling_and_baseline():
     np.testing.assert_allclose(one.average[0], same.average[0], atol=1e-5)
 
 
-def test_own_rule_with_one_trajectory():
+def test_user_defined_rule_equals_built_in_rule_for_batches_of_one():
     own = MCCFRConfig("own", Rule(custom=CustomRule(plus)), 6.0, batch=1)
     shipped = MCCFRConfig("shipped", Rule(beta=-np.inf), 6.0, batch=1)
     one, other = (spiel_cr.solve("kuhn_poker", each, 20) for each in (own, shipped))
@@ -267,13 +266,13 @@ def test_own_rule_with_one_trajectory():
         ),
     ],
 )
-def test_invalid_functions(make, message):
+def test_rejects_invalid_functions(make, message):
     with pytest.raises(ValueError, match=message):
         make()
 
 
-def test_names_of_a_module(tmp_path, monkeypatch):
-    """Rules and settings of an imported file have names like the shipped ones."""
+def test_imported_rules_and_configs_can_be_named(tmp_path, monkeypatch):
+    """Rules and configurations of an imported file are named `module:attribute`."""
     monkeypatch.delenv(plugins.VARIABLE, raising=False)
     path = tmp_path / "own_variants.py"
     functions = "\n".join(map(inspect.getsource, (plus, late)))

@@ -1,4 +1,4 @@
-"""Regret matching rules: their formulas on numbers, and properties on any numbers."""
+"""Regret-matching rules: worked examples, and properties on random numbers."""
 
 import math
 
@@ -29,11 +29,11 @@ NUMBERS = st.floats(-1e6, 1e6).map(lambda x: 0.0 if abs(x) < 1e-6 else x)
 
 @st.composite
 def blocks(draw):
-    """Regrets, instantaneous regrets [A, n] and a mask of legal actions.
+    """Draw regrets, instantaneous regrets [A, n] and a mask of legal actions.
 
     At least one action of an infoset is legal, and the legal ones come first.
     """
-    # Few shapes, since every one is compiled anew; 20 actions are summed differently.
+    # Few shapes, because each one is compiled; 20 actions are summed differently.
     shape = (draw(st.sampled_from([1, 3, 20])), draw(st.sampled_from([1, 3])))
     counts = draw(hnp.arrays(int, shape[1], elements=st.integers(1, shape[0])))
     legal = np.arange(shape[0])[:, None] < counts
@@ -58,14 +58,14 @@ def update(rule, regrets, gained, legal, iteration=3, tolerance=0.0):
         return np.asarray(new), np.asarray(strategy)
 
 
-# A distribution is exact to rounding: at most 20 terms of relative error 2^-53.
+# Probabilities sum to 1 up to rounding: at most 20 terms of relative error 2^-53.
 ROUNDING = 1e-14
 
 
 @every_rule
 @given(block=blocks(), iteration=st.integers(1, 10**6))
 @settings(max_examples=40, deadline=None)
-def test_a_distribution_over_legal_actions(rule, block, iteration):
+def test_strategy_is_a_distribution_over_legal_actions(rule, block, iteration):
     new, strategy = update(rule, *block, iteration)
     legal = block[2]
     assert np.isfinite(new).all()
@@ -79,8 +79,8 @@ def test_a_distribution_over_legal_actions(rule, block, iteration):
 @every_rule
 @given(block=blocks())
 @settings(max_examples=25, deadline=None)
-def test_padding_is_untouched(rule, block):
-    """Values in the padding of the instantaneous regrets change nothing."""
+def test_values_in_padding_do_not_change_results(rule, block):
+    """The padding of the instantaneous regrets may contain any values."""
     regrets, gained, legal = block
     new, strategy = update(rule, regrets, gained, legal)
     assert (new[~legal] == 0).all()
@@ -115,7 +115,7 @@ def test_infosets_do_not_depend_on_each_other(rule, block):
         np.testing.assert_array_equal(alone[1], strategy[:, column])
 
 
-def test_uniform_without_positive_regrets():
+def test_strategy_is_uniform_without_positive_regrets():
     legal = np.array([[True, True], [True, True], [True, False]])
     worst = np.where(legal, -1.0, 0.0)
     _, strategy = update(regret_matching.Rule(), worst, np.zeros((3, 2)), legal)
@@ -143,14 +143,14 @@ GAINED = np.array([[1.0], [-1.0], [-2.0]])
         ("explorative", (3, -3, -1), (5 / 6, 1 / 12, 1 / 12)),
     ],
 )
-def test_worked_example(rule, regrets, strategy):
+def test_rules_equal_worked_example(rule, regrets, strategy):
     new, matched = update(RULES[rule], BEFORE, GAINED, np.ones((3, 1), bool), 4)
     np.testing.assert_allclose(new[:, 0], regrets, atol=ROUNDING)
     np.testing.assert_allclose(matched[:, 0], strategy, atol=ROUNDING)
 
 
-def test_predictive_matching_looks_ahead():
-    """Cumulative 3, 1 after gains of 1, -1: matched as 4, 0. PDCFR+ fades first."""
+def test_predictive_rules_match_predicted_regrets():
+    """Regrets 3, 1 with gains 1, -1 are matched as 4, 0; PDCFR+ discounts first."""
     before, gained = np.array([[2.0], [2.0]]), np.array([[1.0], [-1.0]])
     legal = np.ones((2, 1), bool)
     new, strategy = update(RULES["pcfr+"], before, gained, legal, 4)
@@ -186,7 +186,7 @@ def test_discounts_do_not_overflow(exponent):
     ],
 )
 def test_infinite_exponents_keep_or_drop_regrets(alpha, beta, factors, kind, iteration):
-    """Exactly, also after the first iteration, where t^a / (t^a + 1) is 1/2."""
+    """This is exact even in iteration 1, where t^a / (t^a + 1) is 1/2 for finite a."""
     rule = regret_matching.Rule(alpha=kind(alpha), beta=kind(beta))
     legal = np.ones((2, 1), bool)
     regrets = np.array([[3.0], [-5.0]])
@@ -210,14 +210,14 @@ def test_infinite_exponents_keep_or_drop_regrets(alpha, beta, factors, kind, ite
     ],
     ids=str,
 )
-def test_bad_settings_are_refused(setting):
+def test_rejects_invalid_settings(setting):
     with pytest.raises(ValueError, match=next(iter(setting))):
         regret_matching.Rule(**setting)
 
 
 @every_rule
 def test_regrets_within_the_tolerance_are_ties(rule):
-    """What rounding leaves of a sum that cancels decides nothing, at any iteration."""
+    """Rounding errors of sums that cancel do not affect strategies in any iteration."""
     legal = np.array([[True], [True], [False]])
     noise = np.array([[3e-17], [-2e-17], [0.0]])
     for iteration in (1, 1000):

@@ -1,4 +1,4 @@
-"""VAD-CFR against slow code that walks through OpenSpiel's states."""
+"""VAD-CFR, compared with slow code on OpenSpiel's states."""
 
 import pyspiel
 import pytest
@@ -8,7 +8,7 @@ import spiel_cr
 
 
 def _children(state):
-    """The game tree as nested tuples: a kind, a key, and chance or actions below."""
+    """Return the game tree as nested tuples: kind, key, and children or returns."""
     if state.is_terminal():
         return "end", None, state.returns()
     if state.is_chance_node():
@@ -21,7 +21,7 @@ def _children(state):
     return "move", key, [(a, _children(state.child(a))) for a in state.legal_actions()]
 
 
-class _Slow:
+class _SlowVadCfr:
     """VAD-CFR with a dictionary of each quantity, by infoset."""
 
     def __init__(self, game):
@@ -30,7 +30,7 @@ class _Slow:
         self.k = 0  # iterations completed, as in the paper's listing
 
     def walk(self, node, reach, player, found):
-        """Values of both players; regrets and own reach of the player's infosets."""
+        """Return both players' values; add a player's regrets and reach to `found`."""
         kind, key, below = node
         if kind == "end":
             return below
@@ -95,7 +95,7 @@ class _Slow:
             self.played[key][a] = scaled[a] / total if total > 0 else 1 / len(gains)
 
     def average(self):
-        """The average strategy, and the current one where nothing was added."""
+        """Return the average strategy, or the current one if an infoset has no sum."""
         result = {key: dict(policy) for key, policy in self.played.items()}
         for key, sums in self.sums.items():
             total = sum(sums.values())
@@ -127,9 +127,9 @@ def _check(tree, behaviours, slow):
         pytest.param("leduc_poker", 505, 2184, marks=pytest.mark.slow),
     ],
 )
-def test_same_as_slow_code(game, iterations, numbers):
-    """Strategies are those of the equations; in Leduc poker, payoffs are above 2."""
-    slow, tree = _Slow(game), spiel_cr.build_tree(game)
+def test_strategies_equal_those_of_slow_code(game, iterations, numbers):
+    """Payoffs of Leduc poker exceed 2, where the equations clip the volatility."""
+    slow, tree = _SlowVadCfr(game), spiel_cr.build_tree(game)
     for _ in range(iterations):
         slow.iterate()
     result = spiel_cr.solve(tree, "vad-cfr", iterations)
@@ -140,7 +140,7 @@ def test_same_as_slow_code(game, iterations, numbers):
 
 @pytest.mark.parametrize("dtype", ["float64", "float32"])
 def test_converges_on_kuhn(dtype):
-    """It reaches the accuracy of the arithmetic, as its paper shows."""
+    """NashConv reaches the precision of the dtype, as in the paper."""
     result = spiel_cr.solve("kuhn_poker", "vad-cfr", 1000, dtype=dtype)
     assert result.nash_conv() < (1e-12 if dtype == "float64" else 1e-5)
 

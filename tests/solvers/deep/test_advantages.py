@@ -1,4 +1,4 @@
-"""What is carried on from iteration to iteration, beside recursions written out."""
+"""Bootstrapped advantages, compared with the recursion in plain numpy."""
 
 import numpy as np
 import pytest
@@ -19,11 +19,11 @@ TOLERANCE = 1e-5
     ("name", "alpha", "predictive"),
     [("vr-deep-dcfr+", 2.0, False), ("vr-deep-pdcfr+", 2.3, True)],
 )
-def test_a_bootstrapped_table_is_the_recursion(name, alpha, predictive, player):
+def test_bootstrapped_advantages_equal_the_recursion(name, alpha, predictive, player):
     """R <- [R]^+ t'^alpha / (t'^alpha + 1) + sum of the visits, t' = t - 1.
 
-    At all infosets, also those that some iterations do not visit. Visits count by their
-    weights, so that an infoset that others hardly reach changes little.
+    All infosets are compared, including those that some iterations do not visit. Visits
+    count by their weights, so an infoset that is rarely reached changes little.
     """
     knowledge = TreeKnowledge(games.compiled("kuhn"))
     legal = knowledge.legal[player]
@@ -66,24 +66,24 @@ def test_a_bootstrapped_table_is_the_recursion(name, alpha, predictive, player):
     assert gaps > 8
 
 
-def test_a_network_is_asked_once_per_fit(monkeypatch):
-    """Also where strategies ask two of them in turn, of advantages and predictions."""
+def test_network_is_evaluated_once_per_fit(monkeypatch):
+    """This holds if networks of advantages and predictions are queried in turn."""
     knowledge = TreeKnowledge(games.compiled("kuhn"))
-    asked = []
+    evaluated = []
 
     def evaluate(parameters, table):
-        asked.append(parameters)
+        evaluated.append(parameters)
         return np.full((len(table), 2), parameters)
 
     monkeypatch.setattr(networks, "evaluate", evaluate)
-    # Parameters are told apart by what they are, not by what they hold.
+    # Parameters are distinguished by identity, not by value.
     old, prediction, new = (np.array([number]) for number in range(3))
     rows = np.array([3, 1])
     for _ in range(4):
         for own in (old, prediction):
             assert (knowledge.outputs(own, rows, 0) == own).all()
-    assert len(asked) == 2
-    # The oldest answers make room.
+    assert len(evaluated) == 2
+    # The cached outputs of the oldest network are replaced.
     for own in (new, prediction):
         assert (knowledge.outputs(own, rows, 0) == own).all()
-    assert len(asked) == 3
+    assert len(evaluated) == 3

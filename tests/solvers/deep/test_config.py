@@ -1,4 +1,4 @@
-"""Presets, strings, and settings that exclude each other."""
+"""Presets, algorithm strings and invalid settings of deep algorithms."""
 
 import dataclasses
 
@@ -8,7 +8,7 @@ from spiel_cr.solvers.algorithms import find
 from spiel_cr.solvers.deep.deep_config import PRESETS, DeepConfig
 
 
-def test_presets_are_read_and_changed():
+def test_presets_can_be_found_and_changed_by_strings():
     assert find("dream").config is not None
     for name, preset in PRESETS.items():
         assert find(name).config == preset == find(preset).config
@@ -24,6 +24,6 @@ def test_presets_are_read_and_changed():
     assert PRESETS["deep-cfr"].needs_tree is None
 
 
-def test_settings_are_checked_without_strings():
+def test_deep_config_rejects_invalid_settings():
     with pytest.raises(ValueError, match="gamma"):
         DeepConfig("mine", gamma=-1)

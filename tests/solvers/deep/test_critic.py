@@ -1,4 +1,4 @@
-"""A critic learns what its moves are worth under the current strategies."""
+"""The critic learns the values of actions under the current strategies."""
 
 import numpy as np
 
@@ -14,10 +14,10 @@ from spiel_cr.solvers.deep.traversal import PlayerSampling, traverse
 from tests.support.made_games import MadeGame, twice_in_a_row
 
 
-def test_a_table_learns_the_exact_values():
-    """Without chance, after as many fits as a match has moves; also of a new strategy.
+def test_critic_table_learns_the_exact_values():
+    """Without chance, as many fits as a match has moves suffice, for any strategy.
 
-    Player 0's utility all the way, though the players act twice in a row.
+    Values are always player 0's, although the players act twice in a row.
     """
     tree = build_tree(MadeGame(twice_in_a_row, "twice"))
     knowledge = TreeKnowledge(tree)

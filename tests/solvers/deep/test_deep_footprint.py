@@ -1,4 +1,4 @@
-"""What training takes, told before it starts."""
+"""Estimates of the memory that training needs, and checks against the limit."""
 
 import numpy as np
 import pytest
@@ -18,11 +18,11 @@ SMALL = "hidden=4,layers=1,steps=2,traversals=80,batch=32"
 
 
 @pytest.mark.slow
-def test_full_memories_take_what_was_estimated():
-    """Arrays of a solver whose reservoirs and critic's memory are full."""
+def test_size_of_full_memories_equals_the_estimate():
+    """The reservoirs and the critic's memory of the solver are full."""
     text = f"dream({SMALL},capacity=64,critic_capacity=40,critic_batch=8,ensemble=2)"
-    config, way = find(text).config, simulated_tensors(open_game(DICE))
-    solver = DeepSolver(way, config)
+    config, simulation = find(text).config, simulated_tensors(open_game(DICE))
+    solver = DeepSolver(simulation, config)
     solver.run(3)
     found = {"reservoirs": 0, "moves": 0, "iterates": 0}
     for name, own in solver.arrays().items():
@@ -32,13 +32,15 @@ def test_full_memories_take_what_was_estimated():
             found["moves"] += own.nbytes
         elif name.startswith("ensemble") and "leaf" in name:
             found["iterates"] += own.nbytes
-    need = deep_footprint.estimate(config, way.source.game, way.knowledge, 3)
-    actions = way.knowledge.num_actions
+    need = deep_footprint.estimate(
+        config, simulation.source.game, simulation.knowledge, 3
+    )
+    actions = simulation.knowledge.num_actions
     # A fit copies weights and targets of one reservoir, an average the iterates.
     assert need.reservoirs == found["reservoirs"] + 64 * (8 + 8 * actions)
     assert need.moves == found["moves"]
     assert need.iterates == 2 * found["iterates"]
-    shape = PerceptronShape(way.knowledge.num_features, actions, 4, 1)
+    shape = PerceptronShape(simulation.knowledge.num_features, actions, 4, 1)
     leaves = networks.leaves(networks.make(shape.widths, 0))
     assert networks.num_weights(shape.widths) == sum(leaf.size for leaf in leaves)
 
@@ -53,11 +55,10 @@ def test_full_memories_take_what_was_estimated():
         ("mmd(episodes=1_000_000)", None, "visits", "episodes="),
     ],
 )
-def test_what_does_not_fit_is_refused(text, iterations, part, remedy):
-    """The setting that is named makes it fit."""
+def test_memory_error_names_a_setting_that_fits(text, iterations, part, remedy):
     text = text.replace("_000", "000")
-    way, limit = simulated_tensors(open_game("phantom_ttt")), "1GB"
-    arguments = way.source.game, way.knowledge, iterations
+    simulation, limit = simulated_tensors(open_game("phantom_ttt")), "1GB"
+    arguments = simulation.source.game, simulation.knowledge, iterations
     need = deep_footprint.estimate(find(text).config, *arguments)
     assert max(need) == getattr(need, part)
     with pytest.raises(GameTooLargeError, match=f"choose {remedy}") as refused:
@@ -73,23 +74,29 @@ def test_what_does_not_fit_is_refused(text, iterations, part, remedy):
     deep_footprint.check(find(text).config, *arguments, "none")
 
 
-def test_memories_that_a_run_does_not_fill_count_as_they_are():
-    """Outcome sampling meets no more decisions than a match has moves."""
-    way = simulated_tensors(open_game(DICE))
+def test_short_runs_need_less_memory_than_full_reservoirs():
+    """Outcome sampling visits at most as many decisions as a match has moves."""
+    simulation = simulated_tensors(open_game(DICE))
     few, many = (
         deep_footprint.estimate(
-            find("dream").config, way.source.game, way.knowledge, iterations
+            find("dream").config,
+            simulation.source.game,
+            simulation.knowledge,
+            iterations,
         )
         for iterations in (1, 10**6)
     )
-    length, actions = way.source.game.max_game_length(), way.knowledge.num_actions
-    visit = way.knowledge.row_bytes + 5 * actions + 8
+    length, actions = (
+        simulation.source.game.max_game_length(),
+        simulation.knowledge.num_actions,
+    )
+    visit = simulation.knowledge.row_bytes + 5 * actions + 8
     kept = 4000 * length
     assert few.reservoirs == kept * (2 * visit + 8 + 8 * actions) < many.reservoirs
     assert np.isfinite(many.reservoirs)
 
 
-def test_tables_of_critics_are_refused_before_they_are_read(monkeypatch):
+def test_rejects_critic_tables_that_exceed_the_memory_limit(monkeypatch):
     """Leduc poker has 3,780 decisions, and tensors of 30 numbers."""
     tree = spiel_cr.build_tree("leduc_poker")
     config, room = find("mmd").config, memory.BASE_BYTES + 2 * 3780 * 2 * 30 * 4
@@ -97,13 +104,13 @@ def test_tables_of_critics_are_refused_before_they_are_read(monkeypatch):
     with pytest.raises(GameTooLargeError, match="3,780 decisions.*--form simulator"):
         deep_footprint.check_tree(config, tree, room - 1)
     deep_footprint.check_tree(find("sd-cfr").config, tree, 1)
-    # `solve` asks before it makes a solver.
+    # `solve` checks this before it makes a solver.
     monkeypatch.setattr(memory, "BASE_BYTES", 1e12)
     with pytest.raises(GameTooLargeError, match="critic has a table"):
         spiel_cr.solve(tree, "mmd", 1)
 
 
-def test_a_run_is_refused_before_any_work(monkeypatch):
+def test_memory_limit_is_checked_before_a_solver_is_made(monkeypatch):
     def fail(*_, **__):
         raise AssertionError("made")
 

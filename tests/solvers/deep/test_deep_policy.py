@@ -1,4 +1,4 @@
-"""Policies of networks: what they play, from files, and by bots."""
+"""Policies of networks: probabilities, files and bots."""
 
 import dataclasses
 import functools
@@ -43,7 +43,7 @@ def shape() -> PerceptronShape:
 
 
 def leaves(seed: int, factor: float = 30.0) -> list[np.ndarray]:
-    """A network far from uniform."""
+    """Return the parameters of a network whose policy is far from uniform."""
     return [
         factor * leaf for leaf in networks.leaves(networks.make(shape().widths, seed))
     ]
@@ -51,7 +51,7 @@ def leaves(seed: int, factor: float = 30.0) -> list[np.ndarray]:
 
 @functools.cache
 def ensemble() -> Networks:
-    """Iterates of both players; the first one has not been fitted."""
+    """Return iterates of both players, of which the first has not been fitted."""
     stacked = []
     for player in range(2):
         each = [leaves(10 * player + t) for t in range(ITERATES)]
@@ -64,7 +64,7 @@ def ensemble() -> Networks:
 
 
 def network() -> Networks:
-    """Player 1's network knows nothing."""
+    """Return networks of both players; player 1's is zero, so it plays uniformly."""
     return Networks.single(shape(), "information_state", (leaves(1), leaves(1, 0.0)))
 
 
@@ -72,8 +72,8 @@ def game():
     return games.compiled("kuhn").game
 
 
-def test_a_bank_plays_the_mixture_of_its_iterates():
-    """At every infoset as the compiled game's sequence forms, mixed by weight."""
+def test_ensemble_plays_the_mixture_of_its_iterates():
+    """Probabilities equal those of the iterates' sequence forms, mixed by weight."""
     policy = DeepPolicy(game(), ensemble())
     played = query(games.compiled("kuhn"), policy)
     config = dataclasses.replace(PRESETS["sd-cfr"], hidden=4, layers=1)
@@ -82,11 +82,11 @@ def test_a_bank_plays_the_mixture_of_its_iterates():
         # Networks compute in float32.
         np.testing.assert_allclose(played[player], expected, atol=1e-6)
     assert [len(own) for own in policy.average.weights] == [ITERATES, ITERATES]
-    # Iterates differ, so that weights by reach alone would be seen.
+    # The iterates differ, so weights that ignore the reach would give other results.
     assert np.ptp(ensemble().leaves[0][1], axis=0).max() > 1
 
 
-def test_a_network_plays_its_softmax():
+def test_network_policy_is_the_softmax_of_its_outputs():
     policy = DeepPolicy(game(), network())
     state = game().new_initial_state()
     for card in (1, 2):
@@ -97,7 +97,7 @@ def test_a_network_plays_its_softmax():
     given = policy.action_probabilities(state)
     np.testing.assert_allclose([given[0], given[1]], expected, atol=1e-6)
     assert policy.action_probabilities(state, 0) == given
-    # Player 1's network knows nothing.
+    # Player 1's network plays uniformly.
     state.apply_action(0)
     assert policy.action_probabilities(state) == {0: 0.5, 1: 0.5}
     with pytest.raises(ValueError, match="player_id=0: .* player 1 acts"):
@@ -108,7 +108,7 @@ def test_a_network_plays_its_softmax():
 
 
 @pytest.mark.parametrize("make", [ensemble, network])
-def test_files(tmp_path, make):
+def test_saved_network_policies_can_be_loaded(tmp_path, make):
     path, average = tmp_path / "deep.npz", make()
     DeepPolicy(game(), average).save(path, {"algorithm": "sd-cfr"})
     assert storage.load_metadata(path)["algorithm"] == "sd-cfr"
@@ -129,7 +129,7 @@ def test_files(tmp_path, make):
     assert read_string(f"deep(path={path})").bots_behind(kuhn, 0) is None
 
 
-def test_other_files_are_refused(tmp_path):
+def test_rejects_tables_and_files_of_another_kind(tmp_path):
     path = tmp_path / "table.npz"
     tables = dataclasses.replace(ensemble(), shape=None)
     with pytest.raises(ValueError, match="are tables, not networks"):
@@ -157,7 +157,7 @@ def test_other_files_are_refused(tmp_path):
         (lambda a, m: a.pop("player0_1"), "arrays of the shapes"),
     ],
 )
-def test_damaged_files(tmp_path, change, words):
+def test_rejects_corrupt_files(tmp_path, change, words):
     path = tmp_path / "deep.npz"
     DeepPolicy(game(), ensemble()).save(path, {})
     arrays, metadata = storage.load(path)
@@ -169,19 +169,19 @@ def test_damaged_files(tmp_path, change, words):
         load_deep_policy(path)
 
 
-def test_networks_of_another_game():
+def test_rejects_networks_of_another_game():
     other = games.compiled("leduc7").game
     with pytest.raises(ValueError, match="use the game for which they were trained"):
         DeepPolicy(other, network())
 
 
-def test_a_bot_needs_a_file():
+def test_deep_bot_requires_a_file():
     with pytest.raises(ValueError, match="bot='deep' needs a file"):
         load_bot("kuhn_poker", "deep", 0)
 
 
-def test_networks_are_asked_for_arrays_of_states():
-    """As state by state, at all decisions of II-goofspiel with three cards."""
+def test_network_probabilities_of_batched_states_equal_single_states():
+    """All decisions of II-goofspiel with three cards are compared."""
     loaded = spiel_cr.load_game("python_ii_goofspiel(num_cards=3)")
     rules = batched_rules.of_game(loaded)
     size = loaded.information_state_tensor_size()
@@ -193,7 +193,7 @@ def test_networks_are_asked_for_arrays_of_states():
     average = Networks.single(wide, "information_state", own)
     policy = DeepPolicy(loaded, average)
     pairs = [(loaded.new_initial_state(), rules.new_initial_states())]
-    asked = 0
+    num_queries = 0
     while pairs:
         state, rows = pairs.pop()
         if state.is_terminal():
@@ -204,8 +204,8 @@ def test_networks_are_asked_for_arrays_of_states():
             assert found[action] == pytest.approx(share, abs=1e-6)
             pairs.append((state.child(action), rules.child(rows, np.array([action]))))
         assert found.sum() == pytest.approx(1)
-        asked += 1
-    assert asked > 50
+        num_queries += 1
+    assert num_queries > 50
     rules.information_state_tensor = None
     with pytest.raises(
         ValueError, match="information_state tensors, which its batched rules"
@@ -213,7 +213,7 @@ def test_networks_are_asked_for_arrays_of_states():
         policy.array_probabilities(rules, rules.new_initial_states(), 0)
 
 
-def test_banks_are_not_asked_for_arrays_of_states():
+def test_ensembles_reject_batched_states():
     rules = types.SimpleNamespace(information_state_tensor=lambda *_: None)
     with pytest.raises(ValueError, match="mixture depends on earlier actions"):
         DeepPolicy(game(), ensemble()).array_probabilities(rules, np.zeros((1, 2)), 0)

@@ -1,4 +1,4 @@
-"""Memories: a reservoir is a uniform sample, sums are exact, replay is the newest."""
+"""Memories of deep solvers: reservoirs, sums by infoset, and replay buffers."""
 
 import numpy as np
 import pytest
@@ -15,18 +15,19 @@ from spiel_cr.solvers.deep.reservoirs import (
 
 
 def visits_of(rows: np.ndarray, actions: int = 2) -> Targets:
-    """Visits whose target says which they are."""
+    """Return visits whose targets are their row numbers."""
     legal = np.ones((len(rows), actions), bool)
     target = np.repeat(rows[:, None], actions, axis=1).astype(np.float32)
     return Targets(rows, legal, target, np.ones(len(rows)))
 
 
 @pytest.mark.parametrize("batches", [(40,), (3, 9, 28), (12, 13, 15)])
-def test_reservoirs_keep_all_visits_alike(batches):
-    """Chi-square of how often each of 40 visits is among 12: false alarm 1e-4.
+def test_reservoirs_are_uniform_samples(batches):
+    """A chi-squared test of how often each of 40 visits is among the 12 that are kept.
 
-    Counts of a sample without replacement vary less than independent ones, by the share
-    that is not kept, which the statistic is divided by.
+    The chance of a false alarm is 1e-4. Counts of a sample without replacement vary
+    less than independent ones, so the statistic is divided by the share that is not
+    kept.
     """
     runs, capacity, total = 600, 12, sum(batches)
     counts = np.zeros(total)
@@ -45,13 +46,13 @@ def test_reservoirs_keep_all_visits_alike(batches):
     spread = 1 - capacity / total
     statistic = ((counts - expected) ** 2 / expected).sum() / spread
     assert stats.chi2.sf(statistic * (total - 1) / total, total - 1) > 1e-4
-    # The newest alone would be far off.
+    # Keeping only the newest visits would give a much larger statistic.
     newest = np.where(np.arange(total) >= total - capacity, runs, 0)
     assert ((newest - expected) ** 2 / expected).sum() > 1000 * statistic / total
 
 
 @pytest.mark.parametrize("size", [0, 2, 700])
-def test_small_reservoirs_hold_everything(size):
+def test_reservoirs_keep_all_visits_below_their_capacity(size):
     reservoir = Reservoir(1000)
     random = np.random.default_rng(0)
     reservoir.add(visits_of(np.arange(0)), random)
@@ -68,13 +69,13 @@ def test_small_reservoirs_hold_everything(size):
         again.restore({**reservoir.arrays(), "num_seen": np.array(1)})
 
 
-def test_sums_are_the_weighted_means_of_visits():
+def test_infoset_sums_give_the_weighted_means_of_visits():
     random = np.random.default_rng(3)
     legal = random.random((5, 3)) < 0.7
     legal[:, 0] = True
     rows = random.integers(5, size=200)
     target = random.normal(size=(200, 3))
-    # What stands where an action is not legal is never looked at.
+    # Targets of illegal actions are ignored.
     target[~legal[rows]] = np.nan
     visits = Targets(rows, legal[rows], target, random.random(200))
     sums = InfosetSums(legal)
@@ -91,7 +92,7 @@ def test_sums_are_the_weighted_means_of_visits():
     assert sums.weight == pytest.approx(once.weight / 2)
 
 
-def test_replay_keeps_the_newest():
+def test_replay_keeps_the_newest_moves():
     replay = Replay(10)
     for first in range(0, 24, 4):
         number = np.arange(first, first + 4)

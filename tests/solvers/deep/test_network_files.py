@@ -1,4 +1,4 @@
-"""Files of networks: their layout, and the examples of the page that load them."""
+"""Files of networks: the documented layout, and the examples that load them."""
 
 import functools
 import json
@@ -10,7 +10,7 @@ import spiel_cr
 from tests.project import pages
 
 PAGE = pages.ROOT / "docs/how-to/networks.md"
-# Of probabilities in float32: the libraries sum in another order.
+# Tolerances of float32 probabilities: the libraries sum in other orders.
 CLOSE = {"rtol": 0, "atol": 1e-6}
 
 
@@ -22,7 +22,7 @@ def trained(form="auto"):
 
 
 def decisions(game):
-    """States at which a player acts, after all deals and moves."""
+    """Generate all states at which a player acts."""
     stack = [game.new_initial_state()]
     while stack:
         state = stack.pop()
@@ -32,7 +32,7 @@ def decisions(game):
 
 
 def by_hand(arrays, state):
-    """Probabilities by the documented layout, in numpy and in double precision."""
+    """Compute probabilities from the documented layout with numpy in float64."""
     player = state.current_player()
     hidden = np.array(state.information_state_tensor(player), float)
     count = sum(name.startswith(f"player{player}_") for name in arrays) // 2
@@ -46,7 +46,7 @@ def by_hand(arrays, state):
 
 
 @pytest.mark.parametrize("form", ["auto", "simulator"])
-def test_the_layout_is_the_documented_one(form, tmp_path):
+def test_file_has_the_documented_layout(form, tmp_path):
     result, path = trained(form), tmp_path / "network.npz"
     result.save_network(path)
     arrays = np.load(path, allow_pickle=False)
@@ -66,7 +66,7 @@ def test_the_layout_is_the_documented_one(form, tmp_path):
     assert np.ptp(spread) > 0.01
 
 
-def test_an_ensemble_has_a_leading_axis(tmp_path):
+def test_arrays_of_ensembles_have_a_leading_axis(tmp_path):
     algorithm = "sd-cfr(traversals=16,steps=4,batch=64,hidden=8,layers=1)"
     result, path = spiel_cr.solve("kuhn_poker", algorithm, 3), tmp_path / "network.npz"
     result.save_network(path)
@@ -78,7 +78,7 @@ def test_an_ensemble_has_a_leading_axis(tmp_path):
         assert policy.action_probabilities(state) == pytest.approx(expected, abs=1e-6)
 
 
-def test_results_without_networks(tmp_path):
+def test_results_without_networks_cannot_save_them(tmp_path):
     for algorithm in ("cfr+", "sd-cfr(network=table,traversals=8,steps=2)"):
         result = spiel_cr.solve("kuhn_poker", algorithm, 1)
         with pytest.raises(ValueError, match="has no networks; use a deep algorithm"):
@@ -87,7 +87,9 @@ def test_results_without_networks(tmp_path):
 
 
 @pytest.mark.parametrize("library", ["torch", "flax"])
-def test_the_examples_of_the_page(library, tmp_path, monkeypatch):
+def test_documented_examples_compute_the_same_probabilities(
+    library, tmp_path, monkeypatch
+):
     """Every decision of player 0 has the probabilities that spiel_cr computes."""
     pytest.importorskip(library)
     monkeypatch.chdir(tmp_path)

@@ -1,4 +1,4 @@
-"""Self-play: estimates, the loss and its gradient, and that it learns."""
+"""Self-play: advantage estimates, the loss and its gradient, and convergence."""
 
 import itertools
 
@@ -39,7 +39,7 @@ from spiel_cr.solvers.deep.tensors import simulated_tensors
 
 TABLE = None
 UNIFORM = np.zeros((6, 2))
-# Small: few decisions, and one program for several tests.
+# Few decisions, and the same compiled function for several tests.
 SMALL = (
     "mmd(network=table,schedule=1000,episodes=64,epochs=1,minibatches=2,"
     "learning_rate=0.01,mean_share=1)"
@@ -53,14 +53,14 @@ def kuhn():
 
 @jax.jit
 def slope_of(parameters, magnet, rows, rates):
-    """The gradient of a table's loss."""
+    """Compute the gradient of a table's loss."""
     return jax.grad(lambda own: network.loss(TABLE, own, magnet, rows, rates)[0])(
         parameters
     )
 
 
 def rates_of(temperature, proximity):
-    """Of a loss that nobody steps by."""
+    """Return rates of a loss that is not used for updates."""
     return UpdateRates(temperature, proximity, 0.0, 0.0, 0.0)
 
 
@@ -70,7 +70,7 @@ def softmax(logits):
 
 
 def random_rows(random, count=40, width=4, states=5):
-    """Rows of a table, with legal actions of their infosets, all of them random."""
+    """Draw rows of a table and the legal actions of their infosets."""
     legal = random.random((states, width)) < 0.6
     legal[:, 0] = True
     seen = random.integers(states, size=count).astype(np.int32)
@@ -81,12 +81,12 @@ def random_rows(random, count=40, width=4, states=5):
 
 
 @pytest.mark.slow
-def test_gradient_is_that_of_finite_differences():
+def test_gradient_equals_finite_differences():
     random = np.random.default_rng(1)
     rows, legal = random_rows(random)
     rates = rates_of(0.3, 0.7)
     parameters = random.normal(size=(5, 4)) / 5
-    parameters += np.where(legal, 0, 50)  # what is not legal is not seen
+    parameters += np.where(legal, 0, 50)  # logits of illegal actions are ignored
     magnet = jnp.asarray(random.normal(size=(5, 4)))
 
     def total(parameters):
@@ -104,8 +104,8 @@ def test_gradient_is_that_of_finite_differences():
     assert slope[legal & (legal.sum(axis=1, keepdims=True) > 1)].all()
 
 
-def test_loss_counts_the_parts_as_they_are_written_down():
-    """Two rows by hand; a third is padding."""
+def test_loss_equals_a_worked_example():
+    """Two rows are computed by hand; the third row is padding."""
     policy, old = np.array([0.2, 0.5, 0.3]), np.array([0.5, 0.25, 0.25])
     rows = Rows(
         seen=np.zeros(3, np.int32),
@@ -126,8 +126,8 @@ def test_loss_counts_the_parts_as_they_are_written_down():
     assert float(total) == pytest.approx(wanted, rel=1e-12)
 
 
-def test_the_loss_is_least_where_magnetic_mirror_descent_goes():
-    """Sokota et al. 2022, eq. 5."""
+def test_minimum_of_the_loss_is_the_magnetic_mirror_descent_step():
+    """The closed form is equation 5 of Sokota et al. (2022)."""
     old = np.array([0.5, 0.2, 0.2, 0.1])
     magnet = np.array([0.1, 0.2, 0.3, 0.4])
     gains, alpha, inverse_eta = np.array([1.0, -1.0, 0.5, 2.0]), 0.3, 0.8
@@ -152,7 +152,7 @@ def test_the_loss_is_least_where_magnetic_mirror_descent_goes():
     assert abs(slope(old)).max() > 0.1
 
 
-def test_what_is_not_legal_is_not_seen():
+def test_illegal_actions_do_not_affect_the_policy():
     legal = np.array([[True, False, True], [False, True, False]])
     parameters = np.array([[1.0, 50.0, 2.0], [50.0, 1.0, 50.0]], np.float32)
     seen = np.array([0, 1, 0], np.int32)
@@ -162,12 +162,12 @@ def test_what_is_not_legal_is_not_seen():
     np.testing.assert_allclose(log_policy, np.array(wanted)[seen], rtol=1e-6)
 
 
-def enumerated(tree, behaviour):
-    """All matches of a compiled game, and how likely each is.
+def enumerate_matches(tree, behaviour):
+    """Enumerate all matches of a game tree, with the probability of each.
 
     Args:
-      tree: the game.
-      behaviour: of each player float64 [I, A].
+      tree: The game tree.
+      behaviour: Probabilities of each player's actions, float64 [I, A].
     """
     histories = tree.histories
     knowledge = TreeKnowledge(tree)
@@ -194,12 +194,12 @@ def enumerated(tree, behaviour):
     return Episodes(player, match, answer, action, starts, utility, history), likely
 
 
-def test_expected_gradient_is_that_of_the_expected_utility(kuhn):
-    """Whatever the critic says: all matches of Kuhn poker, weighed by their odds."""
+def test_expected_gradient_equals_gradient_of_expected_utility(kuhn):
+    """All matches of Kuhn poker are enumerated, with random values of the critic."""
     random = np.random.default_rng(2)
     logits = [random.normal(size=(6, 2)) for _ in range(2)]
     behaviour = [softmax(own) for own in logits]
-    episodes, likely = enumerated(kuhn, behaviour)
+    episodes, likely = enumerate_matches(kuhn, behaviour)
     assert likely.sum() == pytest.approx(1, abs=1e-12) and len(likely) == 30
     said = random.normal(size=(len(kuhn.histories), 2))[episodes.joint]
     gain, _ = advantages(episodes, said, 1.0, 2.0)
@@ -242,8 +242,8 @@ def test_expected_gradient_is_that_of_the_expected_utility(kuhn):
         assert abs(numeric).max() > 0.01
 
 
-class Guess:
-    """Plays at random."""
+class RandomPolicies:
+    """Random policies in place of a network."""
 
     def __init__(self, seed):
         self.random = np.random.default_rng(seed)
@@ -255,18 +255,17 @@ class Guess:
         return NetworkDecisions(at[:, None], legal, log_policy)
 
 
-def nothing(positions, at):
-    """Known by both."""
+def placeholder_features(positions, at):
+    """Return placeholder features of the joint state."""
     return at[:, None]
 
 
 @pytest.mark.parametrize("trace", [0.0, 0.7, 1.0])
-def test_advantages_are_those_of_the_whole_match(trace):
-    """From the end, whoever decides: in phantom tic-tac-toe who meets a stone tries
-    again."""
+def test_advantages_equal_the_backward_recursion(trace):
+    """In phantom tic-tac-toe a player moves again after a rejected move."""
     source = RulesSource(load_game("phantom_ttt"))
     random = np.random.default_rng(3)
-    episodes = play(source, Guess(3), 30, random, joint=nothing)
+    episodes = play(source, RandomPolicies(3), 30, random, joint=placeholder_features)
     legal = episodes.answer.legal
     values = random.normal(size=legal.shape)
     gain, target = advantages(episodes, values, trace, 2.0)
@@ -289,8 +288,8 @@ def test_advantages_are_those_of_the_whole_match(trace):
     assert again > 10 and set(episodes.utility) == {-1, 0, 1}
 
 
-def test_a_critic_learns_what_it_is_told():
-    """Of the actions that were taken; padding, which says something else, is not."""
+def test_critic_learns_the_targets_of_actions_that_were_taken():
+    """Padding, which has other targets, is ignored."""
     random = np.random.default_rng(7)
     joint = random.normal(size=(24, 5)).astype(np.float32)
     action = random.integers(3, size=24).astype(np.int32)
@@ -310,8 +309,8 @@ def test_a_critic_learns_what_it_is_told():
 
 
 @pytest.mark.parametrize("settings", ["network=table", "hidden=16,layers=1"])
-def test_the_critic_comes_to_the_values_of_what_is_played(kuhn, settings):
-    """Player 0's, in the unit; policies stay, and samples beside them are means."""
+def test_critic_converges_to_the_values_of_the_policies(kuhn, settings):
+    """Values are player 0's in the solver's unit; the policies stay nearly constant."""
     solver = SelfPlay(
         kuhn, f"mmd({settings},episodes=512,learning_rate=1e-12,critic_rate=0.02)"
     )
@@ -340,7 +339,7 @@ def test_the_critic_comes_to_the_values_of_what_is_played(kuhn, settings):
     assert np.corrcoef(said.ravel(), values[decisions].ravel())[0, 1] > 0.99
 
 
-def test_steps_are_told_what_the_schedule_says(kuhn, monkeypatch):
+def test_updates_use_the_rates_of_the_schedule(kuhn, monkeypatch):
     told, advance = [], network.advance
 
     def listen(*arguments, **settings):
@@ -360,8 +359,8 @@ def test_steps_are_told_what_the_schedule_says(kuhn, monkeypatch):
     assert wanted[0] < 0.15 and wanted[1] > 4.0 and before >= 500
 
 
-def test_a_player_who_decides_nothing(tmp_path):
-    """Nor does the game offer tensors, which tables do not read."""
+def test_learns_games_where_a_player_has_no_decisions(tmp_path):
+    """The game has no tensors either, because tables do not need them."""
     (tmp_path / "coin.efg").write_text(
         'EFG 2 R "coin" { "a" "b" } ""\nc "" 1 "" { "l" 1/2 "r" 1/2 } 0\n'
         'p "" 2 1 "" { "x" "y" } 0\nt "" 1 "" { 1.0 -1.0 }\nt "" 2 "" { -1.0 1.0 }\n'
@@ -372,24 +371,30 @@ def test_a_player_who_decides_nothing(tmp_path):
     solver.run_to(6400)
     policy = solver.strategy(1, ActingInfosets(np.arange(2), np.ones((2, 2), bool)))
     assert policy[0, 1] > 0.9 and policy[1, 0] > 0.9
-    # The other one has no strategy, and cannot gain.
+    # Player 0 has no decisions, and cannot gain.
     assert 0 <= solver.nash_conv() < 0.2
 
 
-def test_values_are_in_units_of_the_first_matches(kuhn):
+def test_unit_of_values_is_the_rms_of_the_first_utilities(kuhn):
     solver = SelfPlay(kuhn, SMALL, seed=1)
     random = np.random.default_rng([1, 0])
-    first = play(*(solver.source, solver, 64, random), joint=nothing, stratified=True)
+    first = play(
+        *(solver.source, solver, 64, random),
+        joint=placeholder_features,
+        stratified=True,
+    )
     solver.run(2)
     unit = np.sqrt(np.mean(first.utility**2))
     assert solver.arrays()["unit"] == unit and 1 < unit < 2
 
 
-def test_matches_are_played_by_the_rules_and_the_odds():
-    """Replayed by OpenSpiel's states: legal actions, who acts, and utilities."""
+def test_matches_of_self_play_follow_the_rules_of_the_game():
+    """OpenSpiel's states have the same legal actions, players and utilities."""
     game = load_game("phantom_ttt")
     random = np.random.default_rng(4)
-    episodes = play(RulesSource(game), Guess(4), 20, random, joint=nothing)
+    episodes = play(
+        RulesSource(game), RandomPolicies(4), 20, random, joint=placeholder_features
+    )
     for match in range(20):
         state = game.new_initial_state()
         for row in np.flatnonzero(episodes.match == match):
@@ -402,13 +407,13 @@ def test_matches_are_played_by_the_rules_and_the_odds():
 
 
 @pytest.mark.slow
-def test_actions_are_drawn_by_their_probabilities(kuhn):
-    """First bets of player 0: a chi-squared value above 30 has odds of 1e-5."""
+def test_actions_are_sampled_with_their_probabilities(kuhn):
+    """The chi-squared value of player 0's first bets exceeds 30 with chance 1e-5."""
     solver = SelfPlay(kuhn, SMALL)
     table = np.array(np.random.default_rng(5).normal(size=(6, 2)), np.float32)
     solver._learners[0] = solver._learners[0]._replace(parameters=jnp.asarray(table))
     random = np.random.default_rng(6)
-    episodes = play(solver.source, solver, 20_000, random, joint=nothing)
+    episodes = play(solver.source, solver, 20_000, random, joint=placeholder_features)
     seen = ActingInfosets(np.arange(6), solver.knowledge.legal[0])
     policy = solver.strategy(0, seen)
     np.testing.assert_allclose(policy, softmax(table), atol=1e-6)
@@ -421,7 +426,7 @@ def test_actions_are_drawn_by_their_probabilities(kuhn):
     assert total < 30
 
 
-def test_same_seed_same_bits(kuhn):
+def test_same_seed_is_bitwise_reproducible_and_resumes(kuhn):
     def after(seed):
         solver = SelfPlay(kuhn, SMALL, seed=seed)
         solver.run_to(400)
@@ -434,7 +439,7 @@ def test_same_seed_same_bits(kuhn):
     ):
         np.testing.assert_array_equal(one, other)
     assert (first.average_behaviours()[0] != third.average_behaviours()[0]).any()
-    # A new one goes on where the first is.
+    # A new solver resumes from the state of the first.
     other = SelfPlay(kuhn, SMALL, seed=1)
     other.restore(first.arrays())
     for solver in (first, other):
@@ -459,7 +464,7 @@ def test_same_seed_same_bits(kuhn):
         ("unit", np.array(1), "its array unit does not fit"),
     ],
 )
-def test_numbers_that_are_none(kuhn, name, wrong, said):
+def test_restore_rejects_invalid_arrays(kuhn, name, wrong, said):
     solver = SelfPlay(kuhn, SMALL, seed=1)
     arrays = solver.arrays()
     del arrays[name]
@@ -469,7 +474,7 @@ def test_numbers_that_are_none(kuhn, name, wrong, said):
         solver.restore(arrays)
 
 
-def test_first_weights_are_of_all_bits_of_the_seed(kuhn):
+def test_initial_weights_depend_on_all_bits_of_the_seed(kuhn):
     seeds = (1, 2, 1 + 2**31, 2**32 - 1)
     small = "mmd(hidden=4,layers=1)"
     found = [SelfPlay(kuhn, small, seed=seed).arrays() for seed in seeds]
@@ -479,7 +484,7 @@ def test_first_weights_are_of_all_bits_of_the_seed(kuhn):
 
 
 @pytest.mark.slow
-def test_a_table_comes_near_the_equilibrium_of_kuhn_poker(kuhn):
+def test_table_converges_on_kuhn_poker(kuhn):
     """Uniform play has a NashConv of 0.917."""
     solver = SelfPlay(kuhn, "mmd(network=table,episodes=512,schedule=2e6)")
     solver.run_to(2_000_000)
@@ -487,7 +492,7 @@ def test_a_table_comes_near_the_equilibrium_of_kuhn_poker(kuhn):
 
 
 @pytest.mark.slow
-def test_mirror_descent_comes_near_the_equilibrium_of_leduc_poker():
+def test_mirror_descent_converges_on_leduc_poker():
     """Uniform play has a NashConv of 4.75."""
     solver = SelfPlay(build_tree("leduc_poker"), "mmd(schedule=5e6)")
     solver.run_to(5_000_000)
@@ -495,7 +500,7 @@ def test_mirror_descent_comes_near_the_equilibrium_of_leduc_poker():
 
 
 @pytest.mark.slow
-def test_networks_learn_kuhn_poker(kuhn):
+def test_networks_halve_nash_conv_on_kuhn_poker(kuhn):
     solver = SelfPlay(kuhn, "mmd(hidden=32,schedule=1e5,episodes=512)")
     before = solver.nash_conv()
     solver.run_to(100_000)
@@ -503,7 +508,7 @@ def test_networks_learn_kuhn_poker(kuhn):
 
 
 @pytest.mark.slow
-def test_results_are_networks_that_play_the_same(kuhn):
+def test_average_network_policy_equals_average_behaviour(kuhn):
     solver = SelfPlay(kuhn, "mmd(hidden=3,episodes=64,epochs=1,mean_share=1)")
     solver.run_to(400)
     policy = DeepPolicy(kuhn.game, solver.average())
@@ -517,7 +522,7 @@ def test_results_are_networks_that_play_the_same(kuhn):
             assert abs(wanted[0] - 0.5) > 1e-6
 
 
-def test_networks_see_the_features_that_are_asked_for(kuhn):
+def test_networks_use_the_selected_features(kuhn):
     """Kuhn poker's observations are shorter than its information states."""
     solver = SelfPlay(kuhn, "mmd(hidden=3,layers=1,features=observation)")
     average = solver.average()
@@ -533,14 +538,16 @@ def test_networks_see_the_features_that_are_asked_for(kuhn):
     np.testing.assert_allclose(found, wanted, rtol=1e-5)
 
 
-def test_stratified_draws_leave_less_to_chance(kuhn):
-    """Bets at an infoset are their expected number, up to one."""
+def test_stratified_draws_have_less_variance(kuhn):
+    """The number of bets at an infoset differs from its expectation by at most one."""
     solver = SelfPlay(kuhn, SMALL)
     table = np.array(np.random.default_rng(5).normal(size=(6, 2)), np.float32)
     solver._learners[0] = solver._learners[0]._replace(parameters=jnp.asarray(table))
     random = np.random.default_rng(6)
     episodes = play(
-        *(solver.source, solver, 600, random), joint=nothing, stratified=True
+        *(solver.source, solver, 600, random),
+        joint=placeholder_features,
+        stratified=True,
     )
     for infoset, odds in enumerate(softmax(table)[:, 1]):
         here = (episodes.player == 0) & (episodes.answer.seen == infoset)
@@ -548,14 +555,19 @@ def test_stratified_draws_leave_less_to_chance(kuhn):
 
 
 @pytest.mark.slow
-def test_games_that_are_not_compiled_are_played_by_tensors():
-    """By batched rules and by states alike: both see the same."""
+def test_simulated_games_train_on_tensors():
+    """This works with batched rules and with OpenSpiel's states."""
     for use_rules in (True, False):
         game = load_game("liars_dice(numdice=1,dice_sides=3)")
-        way = simulated_tensors(open_game(game), use_rules=use_rules)
-        solver, knowledge = SelfPlay(way, "mmd(episodes=64,hidden=8)"), way.knowledge
+        tensors = simulated_tensors(open_game(game), use_rules=use_rules)
+        solver, knowledge = (
+            SelfPlay(tensors, "mmd(episodes=64,hidden=8)"),
+            tensors.knowledge,
+        )
         random = np.random.default_rng(1)
-        rows = play(way.source, solver, 50, random, joint=nothing).answer
+        rows = play(
+            tensors.source, solver, 50, random, joint=placeholder_features
+        ).answer
         assert rows.seen.shape[1] == knowledge.num_features == rows.legal.shape[1] + 5
         solver.run(1)
         assert 64 < solver.decisions < 1000
@@ -563,7 +575,7 @@ def test_games_that_are_not_compiled_are_played_by_tensors():
             solver.average_behaviours()
 
 
-def test_sizes_are_few_and_fit():
+def test_batch_sizes_are_few_and_barely_larger_than_needed():
     sizes = {count: batch_size(count) for count in range(2000)}
     assert all(size == 64 for count, size in sizes.items() if count <= 64)
     assert all(n <= size <= 1.125 * n + 1 for n, size in sizes.items() if n > 64)
@@ -571,8 +583,8 @@ def test_sizes_are_few_and_fit():
 
 
 @pytest.mark.parametrize("share", [0, 0.25])
-def test_the_result_has_means_of_the_last_parameters(kuhn, share):
-    """Float64 numbers of all iterates, by their weights; what plays is the last one."""
+def test_result_averages_parameters_and_play_uses_the_last(kuhn, share):
+    """Parameters are averaged in float64; the last iterate plays the matches."""
     settings = f"mmd(network=table,episodes=64,mean_share={share})"
     solver = SelfPlay(kuhn, settings, seed=3)
     tables, made = [], []
@@ -596,12 +608,12 @@ def test_the_result_has_means_of_the_last_parameters(kuhn, share):
         assert (abs(mean - last).max() > 0.01) == (share > 0)
 
 
-def test_rates_fall_to_nothing():
+def test_learning_rate_decays_to_zero():
     config = SelfPlayConfig("x", schedule=10, learning_rate=2.0)
     assert [config.rate_after(done) for done in (0, 5, 10, 20)] == [2, 1, 0, 0]
 
 
-def test_steps_fall_with_the_temperature():
+def test_step_size_falls_with_the_temperature():
     config = SelfPlayConfig(
         "x", schedule=10, temperature=0.5, cooling=0.01, proximity=2.0
     )
@@ -610,13 +622,13 @@ def test_steps_fall_with_the_temperature():
     np.testing.assert_allclose(found, wanted, rtol=1e-12)
 
 
-def test_presets_are_read():
+def test_finds_the_preset_and_its_settings():
     assert set(SELF_PLAY_PRESETS) == {"mmd"}
     config = find("mmd(trace=1,hidden=7)").config
     assert (config.trace, config.hidden) == (1.0, 7)
     assert config.epochs == SELF_PLAY_PRESETS["mmd"].epochs
 
 
-def test_tables_of_games_that_are_stepped_are_refused():
+def test_rejects_tables_for_simulated_games():
     with pytest.raises(ValueError, match="network=table"):
         SelfPlay(simulated_tensors(open_game("phantom_ttt")), SMALL)

@@ -1,4 +1,4 @@
-"""Iterates with a table are the tabular algorithm's; runs resume to the same bits."""
+"""Deep solvers: equality with tabular algorithms, convergence and resumed runs."""
 
 import functools
 
@@ -16,7 +16,7 @@ from tests.support.made_games import MadeGame, twice_in_a_row
 
 FULL = "sampling=external,memory=exact,network=table,fallback=uniform"
 BOTH = f"{FULL},averaging=exact+ensemble"
-# A preset with a table, without sampling; and the same by its paper.
+# Presets with a table and without sampling, and the settings of the tabular algorithm.
 PAPERS = {
     f"sd-cfr({BOTH},linear=0,gamma=0)": {},
     f"sd-cfr({BOTH})": {
@@ -35,7 +35,7 @@ PAPERS = {
         "predictive": True,
     },
 }
-# Sums are in another order; thirty iterations multiply rounding errors.
+# The order of sums differs, and thirty iterations magnify rounding errors.
 TOLERANCE = 1e-9
 TABLE = "network=table,memory=exact,averaging=exact+ensemble,traversals=40"
 
@@ -49,11 +49,11 @@ def game_of(name: str) -> GameTree:
 
 @pytest.mark.parametrize("name", ["kuhn", "twice"])
 @pytest.mark.parametrize("algorithm", PAPERS)
-def test_a_table_without_sampling_is_the_tabular_algorithm(
+def test_table_without_sampling_equals_the_tabular_algorithm(
     algorithm, name, monkeypatch
 ):
-    """Iterate by iterate, and its averages: exact, and as a mixture of iterates."""
-    whole_visits.take_all(monkeypatch)
+    """All iterates are equal, and averages: exact ones and mixtures of iterates."""
+    whole_visits.visit_whole_tree(monkeypatch)
     game = game_of(name)
     solver = DeepSolver(game, algorithm)
     paper = reference.CFR(reference.Tree(game.game), **PAPERS[algorithm])
@@ -78,9 +78,9 @@ def assert_close(found: reference.Policy, wanted: reference.Policy) -> None:
 
 
 @pytest.mark.slow
-def test_leduc_without_sampling_is_linear_cfr(monkeypatch):
-    """Of this project's own full-width solver, to 1e-6."""
-    whole_visits.take_all(monkeypatch)
+def test_leduc_without_sampling_equals_linear_cfr(monkeypatch):
+    """The reference is this project's full-width solver."""
+    whole_visits.visit_whole_tree(monkeypatch)
     game = games.compiled("leduc")
     solver = DeepSolver(game, f"sd-cfr({FULL},averaging=exact)")
     solver.run(40)
@@ -95,7 +95,7 @@ def test_leduc_without_sampling_is_linear_cfr(monkeypatch):
 
 
 def resumed(algorithm, seed, first, second):
-    """A solver of Kuhn poker, and one that took up its state after some iterations."""
+    """Run a solver of Kuhn poker, and one that resumes from its state, to the end."""
     solver, again = (DeepSolver(game_of("kuhn"), algorithm, seed=seed) for _ in "12")
     solver.run(first)
     again.restore({name: own.copy() for name, own in solver.arrays().items()})
@@ -121,12 +121,12 @@ CRITIC = "critic_steps=20,critic_batch=64"
     ],
 )
 def test_tables_learn_kuhn_poker(algorithm):
-    """Sampled: NashConv of the exact average halves twice; runs resume to the bits."""
+    """NashConv falls below a quarter of uniform play's; resumed runs are identical."""
     game = game_of("kuhn")
     solver, again = resumed(algorithm, 3, 60, 60)
     assert solver.episodes == 120 * 2 * 40
     uniform = games.BY_NAME["kuhn"].uniform
-    # Measured: at most 0.15 of six seeds.
+    # Six seeds reached at most 0.15.
     assert solver.nash_conv() < uniform / 4
     other = DeepSolver(game, algorithm, seed=4)
     other.run(60)
@@ -134,7 +134,7 @@ def test_tables_learn_kuhn_poker(algorithm):
     assert not np.array_equal(first, second)
 
 
-def test_the_average_is_judged_by_its_reach():
+def test_nash_conv_is_that_of_the_average_policy():
     game = game_of("kuhn")
     solver = DeepSolver(game, f"sd-cfr({TABLE})")
     with pytest.raises(ValueError, match="no average yet"):
@@ -154,7 +154,7 @@ EVERY = [
     f"deep-cfr({NETWORK},averaging=network+ensemble+exact)",
     f"sd-cfr({NETWORK},memory=exact,ensemble=4)",
     f"dream({NETWORK},{CRITIC})",
-    # These two are noisier: one has a critic's word alone, one counts the newest twice.
+    # Two are noisier: one uses the critic alone, one counts the newest regrets twice.
     f"escher({NETWORK},{CRITIC})".replace("traversals=50", "traversals=200").replace(
         "critic_steps=20", "critic_steps=200"
     ),
@@ -166,7 +166,7 @@ EVERY = [
 @pytest.mark.slow
 @pytest.mark.parametrize("algorithm", EVERY)
 def test_networks_learn_kuhn_poker(algorithm):
-    """NashConv falls below a third of uniform play's; runs resume to the same bits."""
+    """NashConv falls below a third of uniform play's; resumed runs are identical."""
     solver, again = resumed(algorithm, 1, 30, 60)
     assert solver.nash_conv() < games.BY_NAME["kuhn"].uniform / 3
     for one, other in zip(
@@ -176,7 +176,7 @@ def test_networks_learn_kuhn_poker(algorithm):
 
 
 @pytest.mark.parametrize("damage", ["counts", "reach0", "advantages1.memory_total"])
-def test_states_of_others_are_refused(damage):
+def test_restore_rejects_invalid_states(damage):
     solver = DeepSolver(game_of("kuhn"), f"sd-cfr({TABLE})")
     solver.run(2)
     arrays = solver.arrays()
@@ -188,8 +188,8 @@ def test_states_of_others_are_refused(damage):
         DeepSolver(game_of("kuhn"), f"sd-cfr({TABLE})").restore(arrays)
 
 
-def test_iterates_of_other_networks_are_refused():
-    """Not only when they are asked, after the run."""
+def test_restore_rejects_iterates_of_other_networks():
+    """The error is raised when the state is restored, not when a policy is queried."""
     solver = DeepSolver(game_of("kuhn"), f"sd-cfr({TABLE})")
     solver.run(2)
     arrays = solver.arrays()
@@ -198,7 +198,7 @@ def test_iterates_of_other_networks_are_refused():
         DeepSolver(game_of("kuhn"), f"sd-cfr({TABLE})").restore(arrays)
 
 
-def test_a_game_without_tensors_needs_a_table():
+def test_games_without_tensors_require_a_table():
     with pytest.raises(ValueError, match="features=information_state"):
         DeepSolver(game_of("twice"), "sd-cfr")
     with pytest.raises(ValueError, match="features=observation"):

@@ -1,4 +1,4 @@
-"""Games that are not compiled: what is seen, and the same traversals and iterates."""
+"""Deep solvers of simulated games: tensors, and equality with game trees."""
 
 import numpy as np
 import pytest
@@ -20,8 +20,8 @@ from tests.support import made_games
 DICE = "liars_dice(numdice=1,dice_sides=3)"
 
 
-def test_states_and_rules_show_the_same():
-    """Phantom tic-tac-toe has no chance: the same actions lead to the same places."""
+def test_states_and_batched_rules_give_the_same_tensors():
+    """Phantom tic-tac-toe has no chance, so equal actions lead to equal states."""
     ways = [
         simulated_tensors(open_game("phantom_ttt"), use_rules=use)
         for use in (True, False)
@@ -56,8 +56,8 @@ def test_states_and_rules_show_the_same():
     assert depths > 5
 
 
-def test_observations_where_rules_have_none():
-    """The rules of liar's dice say nothing of observations, and states do."""
+def test_states_provide_observations_that_batched_rules_lack():
+    """The batched rules of liar's dice have no observation tensors."""
     way = simulated_tensors(open_game(DICE), "observation")
     assert isinstance(way.source, StateSource)
     start = way.source.start(3, np.random.default_rng(1))
@@ -67,20 +67,20 @@ def test_observations_where_rules_have_none():
     assert seen.rows.shape == (3, way.knowledge.num_features)
 
 
-def test_games_without_tensors_are_refused():
+def test_rejects_games_without_tensors():
     with pytest.raises(ValueError, match="features=observation: .* offers no obs"):
         simulated_tensors(open_game(made_games.random_game(1)), "observation")
 
 
 @pytest.fixture(scope="module")
 def dice() -> tuple[TreeKnowledge, SimulatedTensors]:
-    """Liar's dice, compiled and by batched rules."""
+    """Return liar's dice as a game tree and as batched rules."""
     return TreeKnowledge(build_tree(DICE)), simulated_tensors(open_game(DICE))
 
 
 @pytest.mark.parametrize("external", [True, False], ids=["external", "outcome"])
-def test_traversals_are_those_of_the_compiled_game(dice, external):
-    """The same networks and draws: the same visits, targets and weights."""
+def test_traversals_equal_those_of_the_game_tree(dice, external):
+    """With the same networks and draws, visits, targets and weights are equal."""
     compiled, way = dice
     size, actions = compiled.num_features, compiled.num_actions
     made = [networks.make((size, 8, actions), 10 + player) for player in range(2)]
@@ -123,13 +123,13 @@ def test_traversals_are_those_of_the_compiled_game(dice, external):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("algorithm", ["deep-cfr", "dream(averaging=network)"])
-def test_iterates_are_those_of_the_compiled_game(dice, algorithm):
-    """The compiled game's fits are on means per infoset, with the same gradients.
+def test_iterates_equal_those_of_the_game_tree(dice, algorithm):
+    """Fits to means per infoset, as in game trees, have the same gradients.
 
-    Where a batch takes all visits, that is. (Regrets of `vr-deep-*` differ: visits of
-    all iterations count by their weights in compiled games only.) Rounding
-    differs, in float32, and grows from step to step of Adam: 60 of them change
-    strategies by less than 1e-3.
+    This requires batches that contain all visits. (Regrets of `vr-deep-*` differ:
+    visits of all iterations count by their weights in game trees only.) Rounding errors
+    in float32 differ and grow with every step of Adam: 60 steps change strategies by
+    less than 1e-3.
     """
     compiled, way = dice
     head, _, tail = algorithm.partition("(")

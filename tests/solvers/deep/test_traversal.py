@@ -1,4 +1,4 @@
-"""Estimates are unbiased, by enumeration of all that can be drawn."""
+"""Traversals of deep solvers: unbiased estimates, by enumeration of all draws."""
 
 import dataclasses
 import functools
@@ -23,28 +23,28 @@ from tests.support import games, reference
 from tests.support.made_games import MadeGame, twice_in_a_row
 from tests.support.simulated import Enumerated, Grid
 
-# Parts of the draws of chance, and who decides at each depth. Strategies are multiples
-# of 1/4, and of 1/8 with half of uniform exploration.
+# Parts of the draws of chance, and the player that acts at each depth. Strategies are
+# multiples of 1/4, or of 1/8 with half of uniform exploration.
 GRIDS = {"kuhn": ((3, 2), (0, 1, 0)), "twice": ((), (0, 0, 1, 1))}
 EXTERNAL = DeepConfig("external", epsilon=0.5, draws="independent")
 OUTCOME = dataclasses.replace(EXTERNAL, sampling="outcome")
 CRITIC = dataclasses.replace(OUTCOME, values="critic")
-both_ways = pytest.mark.parametrize(
+both_schemes = pytest.mark.parametrize(
     "config", [EXTERNAL, OUTCOME], ids=["external", "outcome"]
 )
-# Sums of at most 2e4 terms of size 1 to 30, over their number.
+# Means of at most 2e4 terms of size 1 to 30.
 TOLERANCE = 1e-12
 
 
-class Fixed:
-    """Strategies of a compiled game that never change.
+class FixedStrategies:
+    """Strategies of a game tree that never change.
 
     Attributes:
-      behaviour: for each player float64 [S].
+      behaviour: Action probabilities of each player, float64 [S].
     """
 
     def __init__(self, knowledge: TreeKnowledge, seed: int) -> None:
-        """Multiples of 1/4, none of them zero at two or three legal actions."""
+        """Draw multiples of 1/4; none is zero at two or three legal actions."""
         random = np.random.default_rng(seed)
         self._tables = []
         for legal in knowledge.legal:
@@ -69,9 +69,9 @@ def knowledge_of(name: str) -> TreeKnowledge:
 
 
 def enumerate_all(
-    name: str, strategy: Fixed, config: DeepConfig, player: int, critic=None
+    name: str, strategy: FixedStrategies, config: DeepConfig, player: int, critic=None
 ) -> tuple[Traversal, int]:
-    """A batch of all that can be drawn, each once, and its size."""
+    """Traverse all possible draws once each; return the traversal and their number."""
     knowledge = knowledge_of(name)
     chance, acts = GRIDS[name]
     own = 1 if config.sampling == "external" else 8
@@ -85,15 +85,15 @@ def enumerate_all(
 
 
 def estimates(name: str, visits, size: int, player: int) -> np.ndarray:
-    """float64 [I, A], the mean over trajectories of weight times target."""
+    """Compute the mean of weight times target over trajectories, float64 [I, A]."""
     total = np.zeros(knowledge_of(name).legal[player].shape)
     gains = visits.weight[:, None] * np.where(visits.legal, visits.target, 0)
     np.add.at(total, visits.rows, gains)
     return total / size
 
 
-def exact(name: str, strategy: Fixed, player: int) -> np.ndarray:
-    """float64 [I, A], counterfactual regrets by a slow recursion."""
+def exact(name: str, strategy: FixedStrategies, player: int) -> np.ndarray:
+    """Compute counterfactual regrets by a slow recursion, float64 [I, A]."""
     knowledge = knowledge_of(name)
     game = knowledge.tree
     tree = reference.Tree(game.game)
@@ -106,12 +106,12 @@ def exact(name: str, strategy: Fixed, player: int) -> np.ndarray:
 
 
 @pytest.mark.parametrize("player", range(2))
-@both_ways
+@both_schemes
 @pytest.mark.parametrize("baseline", [False, True], ids=["plain", "baseline"])
 @pytest.mark.parametrize("name", GRIDS)
 def test_advantages_are_unbiased(name, baseline, config, player):
-    """Whatever the baseline says; also where a player acts twice in a row."""
-    strategy = Fixed(knowledge_of(name), 3)
+    """This holds for any baseline, and if a player acts twice in a row."""
+    strategy = FixedStrategies(knowledge_of(name), 3)
     random = np.random.default_rng(8)
     table = random.normal(size=(len(knowledge_of(name).deciders), 16))
     table = table[:, : knowledge_of(name).num_actions]
@@ -127,10 +127,10 @@ def test_advantages_are_unbiased(name, baseline, config, player):
 
 @pytest.mark.parametrize("player", range(2))
 @pytest.mark.parametrize("name", GRIDS)
-def test_an_exact_critic_needs_no_correction(name, player):
-    """ESCHER's estimate; baselines that are exact leave no variance either."""
+def test_estimates_with_an_exact_critic_are_unbiased(name, player):
+    """ESCHER's estimates need no correction, and exact baselines have no variance."""
     knowledge = knowledge_of(name)
-    strategy = Fixed(knowledge, 4)
+    strategy = FixedStrategies(knowledge, 4)
     worth = history_values(knowledge.tree, strategy.behaviour)
     histories = knowledge.tree.histories
     table = np.zeros((len(knowledge.deciders), knowledge.num_actions))
@@ -144,18 +144,18 @@ def test_an_exact_critic_needs_no_correction(name, player):
         mean = estimates(name, found.advantages, size, player)
         np.testing.assert_allclose(mean, exact(name, strategy, player), atol=TOLERANCE)
     legal = parts[0].legal
-    if name == "twice":  # no chance after moves, so that nothing is left to vary
+    if name == "twice":  # no chance after moves, so there is no variance
         np.testing.assert_allclose(
             parts[1].target[legal], parts[0].target[legal], atol=TOLERANCE
         )
 
 
-@both_ways
-def test_sampled_strategies_are_weighed_by_own_reach(config):
-    """At an infoset: own reach times the chance of its histories, nothing else."""
+@both_schemes
+def test_sampled_strategies_are_weighted_by_the_players_reach(config):
+    """The weight is the player's reach times the chance reach of the histories."""
     name, player = "kuhn", 0
     knowledge = knowledge_of(name)
-    strategy = Fixed(knowledge, 5)
+    strategy = FixedStrategies(knowledge, 5)
     found, size = enumerate_all(name, strategy, config, player)
     other = 1 - player
     visits = found.strategies
@@ -176,18 +176,18 @@ def test_sampled_strategies_are_weighed_by_own_reach(config):
 
 @pytest.mark.parametrize("player", range(2))
 @pytest.mark.parametrize("name", GRIDS)
-def test_the_whole_game_without_sampling(name, player):
-    strategy = Fixed(knowledge_of(name), 6)
+def test_advantages_without_sampling_are_exact(name, player):
+    strategy = FixedStrategies(knowledge_of(name), 6)
     visits = whole_visits.advantages(knowledge_of(name), strategy.behaviour, player)
     found = estimates(name, visits, 1, player)
     np.testing.assert_allclose(found, exact(name, strategy, player), atol=TOLERANCE)
 
 
-def test_moves_say_what_came_after():
-    """Each is a child of its history, and ends have their utility."""
+def test_moves_contain_the_next_history_and_the_utility():
+    """Each move leads to a child of its history, and terminal moves have a utility."""
     name = "kuhn"
     knowledge = knowledge_of(name)
-    strategy = Fixed(knowledge, 3)
+    strategy = FixedStrategies(knowledge, 3)
     zeros = np.zeros((len(knowledge.deciders), knowledge.num_actions))
     found, size = enumerate_all(*(name, strategy, OUTCOME, 0), critic=zeros.__getitem__)
     moves, histories = found.moves, knowledge.tree.histories
@@ -212,10 +212,10 @@ def test_moves_say_what_came_after():
     assert over == size == found.positions - len(moves.action)
 
 
-def test_never_an_illegal_action():
-    """In leduc poker, where folding and raising are illegal at times."""
+def test_traversals_never_play_illegal_actions():
+    """In Leduc poker, folding and raising are sometimes illegal."""
     knowledge = TreeKnowledge(games.compiled("leduc"))
-    strategy = Fixed(knowledge, 1)
+    strategy = FixedStrategies(knowledge, 1)
     source = TreeSource(knowledge.tree)
     for config in (EXTERNAL, dataclasses.replace(OUTCOME, epsilon=1.0)):
         task = PlayerSampling(source, knowledge, strategy, config, 0)
@@ -227,11 +227,11 @@ def test_never_an_illegal_action():
         assert not found.strategies.target[~found.strategies.legal].any()
 
 
-class Counted(TreeSource):
-    """Tells how many trajectories each batch has.
+class CountingSource(TreeSource):
+    """A source that records how many trajectories each batch has.
 
     Attributes:
-      started: of each batch.
+      started: Numbers of trajectories of the batches.
     """
 
     def __init__(self, tree) -> None:
@@ -243,15 +243,15 @@ class Counted(TreeSource):
         return super().start(count, random)
 
 
-@both_ways
-def test_chunks_are_bounded_and_all_there(config):
-    """No chunk has many more positions than asked for; all together are the count."""
+@both_schemes
+def test_chunks_are_bounded_and_contain_all_trajectories(config):
+    """No chunk has many more positions than the limit."""
     knowledge = TreeKnowledge(games.compiled("leduc"))
-    strategy = Fixed(knowledge, 1)
+    strategy = FixedStrategies(knowledge, 1)
     config = dataclasses.replace(config, draws="stratified")
 
     def chunks(most, seed=5):
-        source = Counted(knowledge.tree)
+        source = CountingSource(knowledge.tree)
         task = PlayerSampling(source, knowledge, strategy, config, 1)
         random = np.random.default_rng(seed)
         return source, list(in_chunks(task, 1000, random, most=most))
@@ -264,7 +264,7 @@ def test_chunks_are_bounded_and_all_there(config):
         assert np.array_equal(one.advantages.target, same.advantages.target)
     other = chunks(2000, 6)[1]
     assert not np.array_equal(found[0].advantages.target, other[0].advantages.target)
-    # Where all fits, it is one batch with the same draws as without chunks.
+    # If all trajectories fit, there is one batch with the same draws as without chunks.
     source, (whole,) = chunks(10**6)
     random = np.random.default_rng(5)
     alone = traverse(
@@ -276,10 +276,10 @@ def test_chunks_are_bounded_and_all_there(config):
 
 @pytest.mark.parametrize("player", range(2))
 def test_chunks_are_unbiased(player):
-    """Counterfactual regrets of kuhn poker, in dozens of chunks."""
+    """Counterfactual regrets of Kuhn poker are estimated in dozens of chunks."""
     knowledge, count = knowledge_of("kuhn"), 20_000
-    strategy = Fixed(knowledge, 3)
-    source = Counted(knowledge.tree)
+    strategy = FixedStrategies(knowledge, 3)
+    source = CountingSource(knowledge.tree)
     task = PlayerSampling(source, knowledge, strategy, EXTERNAL, player)
     means = []
     for own in in_chunks(task, count, np.random.default_rng(1), most=2000):
@@ -292,8 +292,8 @@ def test_chunks_are_unbiased(player):
     np.testing.assert_allclose(mean, exact("kuhn", strategy, player), atol=atol)
 
 
-def test_stratified_draws():
-    """One in each equal part per group; alone, each is uniform."""
+def test_stratified_draws_are_uniform_and_one_per_part():
+    """Each equal part of a group has one draw, and each draw alone is uniform."""
     groups = np.array([5, 5, 2, 5, 2, 9, 5])
     random = np.random.default_rng(0)
     drawn = np.array([points(groups, random, stratified=True) for _ in range(2000)])
@@ -305,8 +305,8 @@ def test_stratified_draws():
     assert abs(counts - 500).max() < 97
 
 
-def test_chance_is_drawn_by_its_odds():
-    """Each deal of kuhn poker, and each public card of leduc poker, equally often."""
+def test_chance_outcomes_are_sampled_with_their_probabilities():
+    """Frequencies of the deals of Leduc poker are within five standard deviations."""
     tree = games.compiled("leduc")
     source = TreeSource(tree, stratified=False)
     random = np.random.default_rng(2)

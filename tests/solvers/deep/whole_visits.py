@@ -1,4 +1,4 @@
-"""Advantages of a whole compiled game, without sampling: deep CFR as plain CFR."""
+"""Advantages of a whole game tree without sampling, which turn deep CFR into CFR."""
 
 from collections.abc import Iterator, Sequence
 
@@ -14,12 +14,12 @@ from spiel_cr.solvers.deep.infosets import TreeKnowledge
 def advantages(
     knowledge: TreeKnowledge, behaviour: Sequence[np.ndarray], player: int
 ) -> Targets:
-    """Every decision of a player as a visit, weighed by the reach of everybody else.
+    """Return every decision of a player as a visit, weighted by counterfactual reach.
 
     Args:
-      knowledge: of the compiled game.
-      behaviour: for each player float64 [S], action probabilities by logical sequence.
-      player: whose advantages; own perspective, the game's units.
+      knowledge: Knowledge of the game tree.
+      behaviour: Action probabilities of each player by logical sequence, float64 [S].
+      player: The player; advantages are in its perspective and in the game's units.
     """
     tree = knowledge.tree
     histories = tree.histories
@@ -35,12 +35,12 @@ def advantages(
     reach = reach_from_behaviour(tree.infosets[other].decisions, behaviour[other])
     weight = histories.chance[mine] * reach[histories.sequence[other][mine]]
     rows = histories.infoset[mine].astype(np.int64)
-    # Many means would lose digits in single precision: these are exact.
+    # Targets stay in float64: means of many visits would lose digits in float32.
     return Targets(rows, knowledge.legal[player][rows], target, weight)
 
 
-def take_all(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Deep solvers visit the whole compiled game in each traversal from now on."""
+def visit_whole_tree(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Make deep solvers visit the whole game tree in each traversal."""
 
     def traverse(solver: DeepSolver, player: int, iteration: int) -> Iterator[Targets]:
         del iteration

@@ -1,4 +1,4 @@
-"""Names of first-order methods, and what takes them."""
+"""Names of first-order methods, and the modules that accept them."""
 
 import pytest
 
@@ -8,12 +8,12 @@ from spiel_cr.solvers.first_order import first_order_config as config
 from tests.support.solving import solve_with
 
 
-def test_other_modules_know_the_names():
+def test_adapters_accept_the_names_of_first_order_methods():
     for name in config.PRESETS:
         assert registry.find(name).is_spiel_cr
 
 
-def test_where_they_do_not_belong():
+def test_rejects_first_order_methods_with_invalid_settings():
     with pytest.raises(ValueError, match="is first-order, but must be full-width"):
         find("pdhg", families=(CFR,))
     with pytest.raises(

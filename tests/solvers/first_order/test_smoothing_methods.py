@@ -14,7 +14,7 @@ from tests.solvers.test_deep_trees import centipede
 from tests.support import games
 
 PROX = ("euclidean", "entropy")
-# One function to compile for each tree, instead of one for each operation.
+# One compiled function for each tree, instead of one for each operation.
 respond = jax.jit(regularisers.respond, static_argnames="prox")
 
 
@@ -34,7 +34,7 @@ def scaled_weights(form, player):
 
 
 def local_prox(prox, probabilities, count):
-    """A prox function of a simplex, centred at the uniform distribution."""
+    """Compute a prox function of a simplex, centred at the uniform distribution."""
     if prox == "euclidean":
         return ((probabilities - 1 / count) ** 2).sum() / 2
     positive = probabilities[probabilities > 0]
@@ -42,7 +42,7 @@ def local_prox(prox, probabilities, count):
 
 
 def dilated_prox(prox, form, player, weight, reach):
-    """The dilated prox function, infoset by infoset in plain Python."""
+    """Compute the dilated prox function infoset by infoset in plain Python."""
     decisions, total = form.decisions[player], 0.0
     for infoset, count in enumerate(decisions.num_actions):
         first = decisions.first_sequence[infoset]
@@ -54,7 +54,7 @@ def dilated_prox(prox, form, player, weight, reach):
 
 
 def random_reach(form, player, rng):
-    """The sequence form of a random behaviour strategy, float64 [S]."""
+    """Return the sequence form of a random behaviour strategy, float64 [S]."""
     decisions = form.decisions[player]
     reach = np.zeros(decisions.num_sequences)
     reach[0] = 1
@@ -67,7 +67,7 @@ def random_reach(form, player, rng):
 
 @pytest.mark.parametrize("prox", PROX)
 @pytest.mark.parametrize("name", ["kuhn", "liars_dice_1x3"])
-def test_smoothed_responses_are_best(name, prox):
+def test_smoothed_responses_are_optimal(name, prox):
     """No random strategy has a larger value than the response, by slow code."""
     rng = np.random.default_rng(1)
     form = form_of(name)
@@ -93,7 +93,7 @@ def test_smoothed_responses_are_best(name, prox):
 
 
 @pytest.mark.parametrize("prox", PROX)
-def test_diameters_are_largest_values(prox):
+def test_diameters_equal_the_largest_prox_values(prox):
     """On Kuhn poker, a prox function is largest at a pure strategy."""
     form = games.compiled("kuhn").sequence_form
     problem = regularisers.smoothed_problem(form, form.arrays, prox)
@@ -134,8 +134,8 @@ def test_excessive_gap_bounds_nash_conv(algorithm):
     assert bounds == sorted(bounds, reverse=True) and bounds[-1] < bounds[0] / 2
 
 
-def test_theory_steps_are_shorter():
-    """Without the heuristic, μ after k steps is at least the theory's."""
+def test_steps_without_the_heuristic_are_shorter():
+    """Without the heuristic, the shares of steps follow the theory."""
     fast, slow = (solver_of("kuhn", name) for name in ("egt", "egt(aggressive=false)"))
     fast.run(60)
     slow.run(60)
@@ -153,8 +153,8 @@ def test_deep_trees_are_rejected():
 
 
 @pytest.mark.slow
-def test_egt_on_leduc():
-    """NashConv after 1,000 gradients; a gradient is a product for each player."""
+def test_egt_converges_on_leduc():
+    """The budget counts gradients; each is a product for each player."""
     solver = solver_of("leduc", "egt")
     for gradients, bar in ((1000, 8e-3), (3000, 2.3e-3)):
         while int(solver.state.products) < 2 * gradients:
@@ -164,7 +164,7 @@ def test_egt_on_leduc():
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["kuhn", "liars_dice_1x3"])
-def test_iterated_smoothing_is_linear(name):
+def test_iterated_smoothing_converges_linearly(name):
     """Steps are linear in log(1/NashConv) over more than four decades."""
     solver = solver_of(name, "iterated-smoothing")
     steps, logs = [], []
@@ -179,7 +179,7 @@ def test_iterated_smoothing_is_linear(name):
     assert np.corrcoef(steps, logs)[0, 1] > 0.97
 
 
-def test_float32_states():
+def test_float32_runs_keep_float32_states():
     form = games.compiled("kuhn").sequence_form
     for algorithm in ("egt", "iterated-smoothing"):
         solver = make_solver(form, config=find(algorithm).config, dtype=np.float32)

@@ -1,4 +1,4 @@
-"""Sampled solvers as users call them: contract, options, files and errors."""
+"""MCCFR solvers through the public interface: contract, options and checkpoints."""
 
 import functools
 
@@ -17,11 +17,11 @@ from tests.support import games
 from tests.support.solving import assert_same, solve_with
 
 PLAYERS = (0, 1)
-# Iterations of small batches: what is tested here is not speed.
+# Small batches suffice, because speed is not tested here.
 BATCH = 32
 PRESETS = tuple(algorithm.SAMPLED_PRESETS)
 
-# Every value of every option, with the slow rows; each row compiles a program.
+# Together with the slow rows, every value of every option; each row is compiled.
 VARIANTS = (
     "os-mccfr(batch=33,exploration=0.01,baseline=average,decay=0.3,predictive=true)",
     "es-mccfr(batch=32,alternating=false,gamma=1)",
@@ -29,14 +29,14 @@ VARIANTS = (
 )
 VARIED = tuple(name for name in PRESETS if any(v.startswith(name) for v in VARIANTS))
 ROWS = [("kuhn", variant) for variant in VARIANTS]
-# Presets that the variants above are not made of; the others are among the slow rows.
+# Presets that no variant above uses; the others are among the slow rows.
 OTHERS = [("kuhn", f"{name}(batch={BATCH})") for name in PRESETS if name not in VARIED]
-# Its baseline and its rule are those of rows that stay.
+# Its baseline and its rule are covered by other rows.
 PLAIN = ("kuhn", f"vr-mccfr(batch={BATCH})")
 ROWS += [row for row in OTHERS if row != PLAIN]
-# Another shape: one level and no chance.
+# A game of another shape: one level and no chance.
 ROWS += [("matrix_rps", "evr-mccfr(batch=32)")]
-# These compile for long.
+# These take long to compile.
 SLOW_ROWS = [
     PLAIN,
     ("kuhn", "os-mccfr(batch=32,explore=balanced)"),
@@ -64,7 +64,7 @@ def differ(result, other) -> bool:
 @pytest.mark.parametrize(
     ("name", "variant"), [*ROWS, *(pytest.param(*row, marks=slow) for row in SLOW_ROWS)]
 )
-def test_contract(name, variant):
+def test_solver_contract(name, variant):
     case, result = games.BY_NAME[name], solved(name, variant)
     for p, infosets in enumerate(result.tree.infosets):
         owner = infosets.decisions.owner[1:]
@@ -72,7 +72,7 @@ def test_contract(name, variant):
             assert behaviour.dtype == np.float64 and behaviour[0] == 1
             assert np.isfinite(behaviour).all() and (behaviour >= 0).all()
             sums = np.bincount(owner, behaviour[1:], len(infosets))
-            # The last iterate's sums carry single precision's rounding.
+            # Sums of the last iterate have the rounding errors of single precision.
             np.testing.assert_allclose(sums, 1, rtol=0, atol=1e-6)
         sums = np.bincount(owner, result.average[p][1:], len(infosets))
         np.testing.assert_allclose(sums, 1, rtol=0, atol=1e-12)
@@ -83,26 +83,26 @@ def test_contract(name, variant):
     value = best_responses.expected_value(result.tree.sequence_form, reach)
     found = result.nash_conv()
     assert abs(value - case.value) <= found + case.tolerance + 1e-9
-    # Sixty iterations of a few trajectories already beat playing at random.
+    # Sixty iterations of a few trajectories already improve on uniform play.
     assert found < case.uniform or case.uniform == 0
     programs = mccfr.compilations()
     again = spiel_cr.solve(games.compiled(name), variant, 60, seed=0)
     assert_same(again, result)
     other = spiel_cr.solve(games.compiled(name), variant, 60, seed=1)
     assert differ(other, result)
-    # Neither the seed nor the count is in the program.
+    # The compiled function does not depend on the seed or the number of iterations.
     spiel_cr.solve(games.compiled(name), variant, 7, seed=2)
     assert mccfr.compilations() == programs
 
 
-def test_programs_are_counted():
+def test_compilations_are_counted():
     programs = mccfr.compilations()
     spiel_cr.solve(games.compiled("matrix_rps"), "os-mccfr(batch=3)", 2)
     assert mccfr.compilations() == programs + 1
 
 
-# About four times what these seeds gave when the test was written, for other hardware
-# and versions; the uniform policy has 0.92 (Kuhn) and 4.7 (Leduc).
+# Bounds are about four times the results of these seeds when the test was written, to
+# allow for other hardware and versions; uniform play has 0.92 (Kuhn) and 4.7 (Leduc).
 BOUNDS = [
     ("kuhn", VARIANTS[-1], 600, 0.12),
     ("kuhn", "os-mccfr(batch=1)", 4000, 0.3),
@@ -112,22 +112,22 @@ BOUNDS = [
 
 
 @pytest.mark.parametrize(("name", "variant", "iterations", "bound"), BOUNDS)
-def test_nash_conv(name, variant, iterations, bound):
-    """Seeded, so the same every time on one machine."""
+def test_nash_conv_is_below_its_bound(name, variant, iterations, bound):
+    """The seed is fixed, so results are the same on every run on one machine."""
     result = solved(name, variant, 0, iterations)
     found = result.nash_conv()
     assert 0 < found < bound
     assert found < games.BY_NAME[name].uniform / 3
 
 
-def test_exploration_keeps_every_action_alive():
+def test_exploration_bounds_action_probabilities_from_below():
     result = solved("kuhn", VARIANTS[0])
     for p in PLAYERS:
         assert result.current[p].min() > 0.005 - 1e-6
     assert solved("kuhn", "os-mccfr(batch=32)").current[0].min() < 0.005
 
 
-def test_checkpoints_of_other_runs_are_refused(tmp_path):
+def test_checkpoint_rejects_a_run_with_other_settings(tmp_path):
     variant, path = "evr-mccfr(batch=32)", tmp_path / "checkpoint"
     compiled = games.compiled("matrix_rps")
     solve_with(compiled, variant, 30, checkpoint_path=path, seed=4)
@@ -141,8 +141,8 @@ def test_checkpoints_of_other_runs_are_refused(tmp_path):
 
 
 @pytest.mark.parametrize("flag", [False, True])
-def test_precision(flag):
-    """The default is float32; the caller's flag is kept and changes nothing."""
+def test_default_dtype_is_float32_whatever_the_jax_flag(flag):
+    """Runs do not change the caller's flag, and do not depend on it."""
     compiled, variant = games.compiled("kuhn"), "evr-mccfr(batch=32)"
     with jax.enable_x64(flag):
         single = spiel_cr.solve(compiled, variant, 60)
@@ -151,14 +151,14 @@ def test_precision(flag):
         assert jax.numpy.zeros(1).dtype == (np.float64 if flag else np.float32)
     assert_same(single, solved("kuhn", variant))
     assert differ(single, double)
-    # The same draws: regret matching may magnify rounding, but the runs are alike.
+    # The draws are the same; regret matching may magnify rounding errors.
     assert double.nash_conv() == pytest.approx(single.nash_conv(), abs=0.05)
     solver = mccfr.make_solver(compiled, config=find(variant).config)
     assert solver.dtype == np.float32
     assert solver.state.weight.dtype == np.float32
 
 
-def test_strings():
+def test_parses_algorithm_strings():
     config = find(
         "evr-mccfr(epsilon=0.5,baseline=average,decay=0.25,batch=7,"
         "averaging=sampled,explore=uniform,incremental=true,delta=0.5,alpha=1.5)"
@@ -172,19 +172,20 @@ def test_strings():
 
 
 def test_average_strategy_sampling_skips_actions():
-    """The presets' bonus, the paper's, is so large that short runs follow all."""
+    """With the preset's bonus, which is the paper's, short runs follow all actions."""
     external, average = "es-mccfr(batch=32)", "as-mccfr(batch=32)"
     assert not differ(solved("kuhn", external), solved("kuhn", average))
     assert differ(solved("kuhn", external), solved("kuhn", VARIANTS[-1]))
 
 
-def test_average_strategy_samplings_probabilities():
-    """Gibson et al. 2012, equation 7, on numbers computed by hand.
+def test_probabilities_of_average_strategy_sampling():
+    """They equal equation 7 of Gibson et al. (2012) on numbers computed by hand.
 
     rho(a) = max(epsilon, min(1, (beta + tau s(a)) / (beta + sum s))), here with beta 2,
-    tau 3, epsilon 0.3. Three actions with s = (6, 1, 3): sum 10, so (2 + 18) / 12 is
-    more than 1, 5 / 12, and 11 / 12. Two actions with s = (0, 18): 2 / 20 is less than
-    epsilon, and 56 / 20 more than 1.
+    tau 3 and epsilon 0.3. Three actions with s = (6, 1, 3) have the sum 10, which gives
+    (2 + 18) / 12, which is more than 1, 5 / 12 and 11 / 12. Two actions with
+    s = (0, 18) give 2 / 20, which is less than epsilon, and 56 / 20, which is more
+    than 1.
     """
     config = algorithm.MCCFRConfig(
         *("as", algorithm.SAMPLED_PRESETS["as-mccfr"].rule),
@@ -198,14 +199,14 @@ def test_average_strategy_samplings_probabilities():
         np.testing.assert_allclose(found, expected, rtol=1e-6)
 
 
-def test_average_strategy_sampling_sees_the_sums_of_reaches():
-    """After t equal weights an empty sequence's sum is t; those below add up to it."""
+def test_average_strategy_sampling_uses_the_sums_of_reaches():
+    """The sum of the empty sequence is the number of past iterations."""
     compiled = games.compiled("kuhn")
     config = find("as-mccfr(batch=32)").config
     solver = mccfr.make_solver(compiled, config=config)
     solver.run(9)
     for p in PLAYERS:
-        # Of the tenth iteration, which credits the empty sequences first.
+        # The tenth iteration credits the empty sequences first.
         t = jax.numpy.float32(10)
         average = visited._credit(solver.problem, solver.state.average, 1.0)
         state = solver.state._replace(average=average)
@@ -215,7 +216,7 @@ def test_average_strategy_sampling_sees_the_sums_of_reaches():
 
 @pytest.mark.parametrize("batch", [1, 7, 64])
 def test_points_are_spread_evenly(batch):
-    """The first 2^k points of every coordinate fall one into each of 2^k intervals."""
+    """Each of 2^k intervals has one of the first 2^k points of every coordinate."""
     points = spread(6, batch)
     assert points.shape == (6, batch)
     assert (points >= 0).all() and (points < 1).all()
@@ -224,7 +225,7 @@ def test_points_are_spread_evenly(batch):
     np.testing.assert_array_equal(places, np.tile(np.arange(whole), (6, 1)))
 
 
-def test_seeds_at_once_have_their_own_bits():
+def test_vmapped_seeds_equal_single_runs():
     config = find(f"os-mccfr(batch={BATCH})").config
     problem, depths = mccfr.problem_of(games.compiled("matrix_rps"), config)
     start = mccfr.init(problem, depths, config, seed=0)

@@ -1,4 +1,4 @@
-"""Public chance sampling: bias over all boards, determinism, files and errors."""
+"""Public chance sampling: unbiasedness, reproducibility, files and errors."""
 
 import numpy as np
 import pytest
@@ -44,12 +44,12 @@ def solve(game=ONE_CARD, goal=20, algorithm="pcs", **options):
     return spiel_cr.solve(game, algorithm, goal, options=game_options, **options)
 
 
-def by_listing(source, strategy):
-    """{(player, node, bucket): regrets, own reach times strategy}, whole game.
+def regrets_and_averages_by_recursion(source, strategy):
+    """Compute regrets and reach-weighted strategies by (player, node, bucket).
 
     Args:
-      source: of the game.
-      strategy: from player, node, bucket and number of actions to probabilities.
+      source: Source of the game.
+      strategy: Probabilities by player, node, bucket and number of actions.
     """
     regret, average, rules = {}, {}, source.rules
 
@@ -88,9 +88,7 @@ def by_listing(source, strategy):
 @pytest.mark.parametrize(
     "game", [ONE_CARD, pytest.param(TWO_CARDS, marks=pytest.mark.slow)]
 )
-def test_all_boards_together_give_the_regrets_and_averages_of_the_whole_game(
-    game, monkeypatch
-):
+def test_sums_over_boards_equal_regrets_and_averages_of_the_game(game, monkeypatch):
     source = source_of(game)
     solver = PublicChanceSolver(source, PRESETS["pcs"], seed=0)
     start = solver.arrays()["regret"]
@@ -122,18 +120,18 @@ def test_all_boards_together_give_the_regrets_and_averages_of_the_whole_game(
             start[:] += old - before
     pairs = int((drawn.held @ drawn.held.T == 0).sum())
     of = len(boards) * pairs
-    regret, average = by_listing(source, strategy)
+    regret, average = regrets_and_averages_by_recursion(source, strategy)
     kept = solver.arrays()["average"]
     for key, expected in regret.items():
         where = places(*key, len(expected))
         np.testing.assert_allclose((start - before)[where] / of, expected, atol=2e-6)
-        # A deal's other hand counts as often as it fits.
+        # Averages count the other hand of a deal as often as it is compatible.
         other = pairs / len(drawn.held)
         found = kept[where] * other / of
         np.testing.assert_allclose(found, average[key], atol=2e-6)
 
 
-# Without public cards there is one board, so an iteration is one of full-width CFR.
+# Without public cards there is one board, so iterations are those of full-width CFR.
 NO_BOARD = (
     f"{_BETS.replace('2 4', '1 1').replace('2 2', '1 1')}numSuits=1,numRanks=4,"
     "numHoleCards=1,numBoardCards=0 0)"
@@ -152,28 +150,28 @@ NO_BOARD = (
     ],
 )
 @pytest.mark.filterwarnings("error::RuntimeWarning")
-def test_discounts_are_those_of_full_width_cfr(exponents):
-    """Infinite exponents: no discount at inf, also after the first board; 0 at -inf."""
+def test_discounts_equal_those_of_full_width_cfr(exponents):
+    """An exponent of inf means no discount, even at first, and -inf a factor of 0."""
     tree = spiel_cr.build_tree(NO_BOARD)
     expected = spiel_cr.solve(tree, f"cfr({exponents},gamma=2)", 7)
     sampled = solve(NO_BOARD, 7, f"pcs({exponents})", buckets="4-4")
     found = query(tree, sampled.average_policy())
     for own, other in zip(found, expected.average, strict=True):
-        # Single precision against double.
+        # Single precision is compared with double precision.
         np.testing.assert_allclose(own, other, atol=2e-5)
 
 
 @pytest.mark.parametrize(
     "setting", ["alpha=nan", "alpha=-inf", "beta=nan", "gamma=inf"]
 )
-def test_bad_exponents_are_refused(setting):
+def test_rejects_invalid_exponents(setting):
     with pytest.raises(ValueError, match=setting):
         solve(algorithm=f"pcs({setting})")
 
 
 @pytest.mark.slow
-def test_the_less_is_forgotten_the_better():
-    """Without any buckets hands are played blindly; with all of them nearly well."""
+def test_nash_conv_decreases_with_the_number_of_buckets():
+    """With one bucket hands are indistinguishable; with many they are all distinct."""
     blind, few, many = (
         spiel_cr.nash_conv(
             TWO_CARDS, solve(TWO_CARDS, goal, buckets=b).average_policy()
@@ -184,7 +182,7 @@ def test_the_less_is_forgotten_the_better():
 
 
 @pytest.mark.parametrize("algorithm", ["pcs", "es-mccfr(averaging=sampled,batch=8)"])
-def test_bits_files_and_policies(algorithm, tmp_path):
+def test_runs_are_reproducible_and_policies_can_be_loaded(algorithm, tmp_path):
     path, file = tmp_path / "state.npz", tmp_path / "policy.npz"
     whole = solve(goal=12, algorithm=algorithm, seed=3)
     solve(goal=5, algorithm=algorithm, seed=3, checkpoint=Checkpoint(path))
@@ -210,7 +208,7 @@ def test_bits_files_and_policies(algorithm, tmp_path):
         solve(goal=12, algorithm=algorithm, seed=3, buckets="3-5", checkpoint=path)
 
 
-def test_a_checkpoint_that_no_run_leaves_is_refused():
+def test_restore_rejects_invalid_arrays():
     solver = PublicChanceSolver(source_of(ONE_CARD), PRESETS["pcs"], seed=0)
     solver.run(3)
     for name, value in (("regret", np.nan), ("average", -1.0), ("seconds", np.inf)):
@@ -239,12 +237,12 @@ def test_a_checkpoint_that_no_run_leaves_is_refused():
         ("python_ii_goofspiel", {"buckets": "3"}, "no rules that assign hands to"),
     ],
 )
-def test_refusals(game, options, said):
+def test_rejects_invalid_options(game, options, said):
     with pytest.raises(ValueError, match=said):
         solve(game, **{"buckets": "3-4"} | options)
 
 
-def test_forms_that_know_no_such_buckets_are_refused():
+def test_rejects_forms_without_hand_buckets():
     auto = GameOptions(hand_buckets="3-4", memory_limit="3GB")
     assert spiel_cr.solve(ONE_CARD, "pcs", 1, options=auto).table.keys == "buckets 3-4"
     for form in ("tree", "public-tree"):
@@ -255,7 +253,7 @@ def test_forms_that_know_no_such_buckets_are_refused():
         spiel_cr.solve("kuhn_poker", "pcs", 1, options=GameOptions("tree"))
 
 
-def test_a_run_goes_on_where_memory_is_another(tmp_path):
+def test_run_can_be_resumed_with_another_memory_limit(tmp_path):
     path = tmp_path / "state.npz"
     solve(goal=2, checkpoint=path, memory_limit="2GB")
     assert solve(goal=4, checkpoint=path, memory_limit="3GB").iterations == 4
@@ -263,7 +261,7 @@ def test_a_run_goes_on_where_memory_is_another(tmp_path):
         solve(goal=4, buckets="9-65536", memory_limit="420MB")
 
 
-def test_files_with_other_buckets_are_damaged(tmp_path):
+def test_rejects_policy_files_with_other_games_or_buckets(tmp_path):
     path = tmp_path / "policy.npz"
     solve(goal=2).save(path)
     with pytest.raises(ValueError, match=r"policy.npz: .* used with kuhn_poker"):
@@ -275,7 +273,7 @@ def test_files_with_other_buckets_are_damaged(tmp_path):
         spiel_cr.load_policy(path)
 
 
-def test_memory_is_refused_before_hands_are_compared():
+def test_memory_limit_is_checked_before_hands_are_compared():
     with pytest.raises(GameTooLargeError, match=r"buckets of .* raise the limit"):
         spiel_cr.solve(
             "universal_poker(betting=limit,numPlayers=2,numRounds=4,blind=10 5,"
@@ -290,8 +288,8 @@ def test_memory_is_refused_before_hands_are_compared():
 
 
 @pytest.mark.slow
-def test_sampled_averages_of_external_sampling_are_those_of_the_whole_game():
-    """Leduc with perfect recall: about as near to equilibrium as exact averages."""
+def test_external_sampling_with_sampled_averages_is_as_good_as_exact():
+    """NashConv in Leduc poker is at most 5% above that of exact averages."""
     sampled, exact = (
         spiel_cr.nash_conv(
             "leduc_poker",
@@ -318,8 +316,8 @@ def test_sampled_averages_of_external_sampling_are_those_of_the_whole_game():
         ),
     ],
 )
-def test_responses_on_boards_lie_between_the_policy_and_a_best_response(game, player):
-    """They are strategies, so their value is at most that of the best response."""
+def test_board_responses_are_between_lbr_and_the_best_response(game, player):
+    """They are strategies, so their value is at most the best-response value."""
     policy = solve(game, 3).average_policy()
     tree = spiel_cr.build_tree(game)
     reach = reach_of(tree.sequence_form, query(tree, policy))
@@ -329,7 +327,7 @@ def test_responses_on_boards_lie_between_the_policy_and_a_best_response(game, pl
     values = response.values(100)
     half = 2 * values.std() / len(values) ** 0.5
     assert values.mean() < best + half
-    # On histories the opponent's answer to a raise may be a raise; here that is a call.
+    # On histories the opponent may reraise; on boards the response assumes a call.
     behaviour = query(tree, policy)
     own = lbr(tree, player, behaviour[1 - player])
     pair = (own, behaviour[1]) if player == 0 else (behaviour[0], own)
@@ -337,13 +335,13 @@ def test_responses_on_boards_lie_between_the_policy_and_a_best_response(game, pl
     assert values.mean() > 0.95 * on_histories - half
 
 
-def test_commands_solve_and_respond(tmp_path, capsys):
+def test_commands_solve_and_compute_local_best_responses(tmp_path, capsys):
     path = str(tmp_path / "policy.npz")
-    asked = ["--algorithm", "pcs", "--iterations", "50", "--hand-buckets", "3-4"]
-    run("solve", "--game", ONE_CARD, *asked, "--save", path)
+    options = ["--algorithm", "pcs", "--iterations", "50", "--hand-buckets", "3-4"]
+    run("solve", "--game", ONE_CARD, *options, "--save", path)
     assert "by buckets 3-4" in capsys.readouterr().out
-    asked = ["--method", "lbr", "--states", "--matches", "40"]
-    run("best-response", "--game", ONE_CARD, "--policy", path, *asked)
+    options = ["--method", "lbr", "--states", "--matches", "40"]
+    run("best-response", "--game", ONE_CARD, "--policy", path, *options)
     printed = capsys.readouterr()
     assert "40 matches" in printed.out
     assert "on boards with all hands" in printed.err

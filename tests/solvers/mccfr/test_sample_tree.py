@@ -1,4 +1,4 @@
-"""The layout of histories for sampling, against the compiled game and OpenSpiel."""
+"""Arrays of histories for sampling, compared with the game tree and OpenSpiel."""
 
 import functools
 
@@ -13,9 +13,9 @@ from tests.support import games, reference, sampling_reference
 from tests.support.made_games import random_game
 
 PLAYERS = (0, 1)
-CHANCE, NOBODY = 2, 3
+CHANCE, NO_PLAYER = 2, 3
 GOOFSPIEL = games.goofspiel(3, "descending")
-# Cards at the start, no chance at all, chance in the middle, uneven numbers of actions.
+# Chance first, no chance, chance in the middle, and unequal numbers of actions.
 GAMES = ("kuhn", "goofspiel4", "leduc7", "random")
 
 
@@ -30,7 +30,7 @@ def compiled(name: str) -> GameTree:
 
 
 def states(tree: GameTree, numbers):
-    """OpenSpiel's state at each history."""
+    """Generate histories with OpenSpiel's state at each."""
     for number in numbers:
         state = tree.game.new_initial_state()
         for action in tree.histories.actions_to(int(number)):
@@ -39,7 +39,7 @@ def states(tree: GameTree, numbers):
 
 
 @pytest.mark.parametrize("name", GAMES)
-def test_levels_are_the_games_histories(name):
+def test_levels_equal_the_histories_of_the_game(name):
     tree = compiled(name)
     histories, starts = tree.histories, tree.histories.level_start
     samples, plan = sample_tree.build(tree)
@@ -51,12 +51,12 @@ def test_levels_are_the_games_histories(name):
         # The last row is for trajectories that are over.
         last = [part[-1] for part in level[:5]]
         after = 0 if depth + 2 == len(starts) else starts[depth + 2] - end
-        assert last == [after, 0, 0, NOBODY, 0.0]
+        assert last == [after, 0, 0, NO_PLAYER, 0.0]
         some = rng.choice(np.arange(begin, end), min(60, end - begin), replace=False)
         for number, state in states(tree, some):
             i = number - begin
             if state.is_terminal():
-                assert level.player[i] == NOBODY and level.num_actions[i] == 0
+                assert level.player[i] == NO_PLAYER and level.num_actions[i] == 0
                 assert level.utility[i] == state.returns()[0]
                 continue
             actions = state.legal_actions()
@@ -72,8 +72,8 @@ def test_levels_are_the_games_histories(name):
 
 
 @pytest.mark.parametrize("name", GAMES)
-def test_rows_of_tables(name):
-    """Histories share entries exactly where they share an infoset."""
+def test_rows_are_shared_exactly_within_infosets(name):
+    """Rows of chance nodes contain their probabilities, and rows do not overlap."""
     tree = compiled(name)
     samples, _ = sample_tree.build(tree)
     sizes = [infosets.decisions.num_sequences for infosets in tree.infosets]
@@ -85,7 +85,7 @@ def test_rows_of_tables(name):
         for i in range(len(level.row) - 1):
             number, count = begin + i, level.num_actions[i]
             row, player = level.row[i], level.player[i]
-            if player == NOBODY:
+            if player == NO_PLAYER:
                 continue
             owner: object = (player, number)
             if player != CHANCE:
@@ -112,7 +112,7 @@ def test_rows_of_tables(name):
 
 
 @pytest.mark.parametrize("name", GAMES)
-def test_maps_to_the_solvers_positions(name):
+def test_positions_and_entries_are_inverse_maps(name):
     tree = compiled(name)
     samples, _ = sample_tree.build(tree)
     sizes = [infosets.decisions.num_sequences for infosets in tree.infosets]
@@ -126,8 +126,8 @@ def test_maps_to_the_solvers_positions(name):
 
 
 @pytest.mark.parametrize("name", ["kuhn", "goofspiel3", "leduc7"])
-def test_balanced_exploration(name):
-    """In proportion to own sequences below; hence by that product to each sequence."""
+def test_balanced_exploration_is_proportional_to_subtree_sizes(name):
+    """The size of a subtree is the number of the player's sequences below an action."""
     tree = compiled(name)
     samples, _ = sample_tree.build(tree)
     other = reference.Tree(tree.game)
@@ -141,14 +141,14 @@ def test_balanced_exploration(name):
             found = samples.balanced[first[i] : first[i] + len(actions)]
             assert found.sum() == pytest.approx(1, abs=1e-12)
             np.testing.assert_allclose(found, np.array(sizes) / sum(sizes), rtol=1e-12)
-    # In Kuhn poker only passing leads on, to one infoset of two actions.
+    # In Kuhn poker only passing leads to another infoset, which has two actions.
     if name == "kuhn":
         passing = {round(float(x), 12) for x in samples.balanced[1:13]}
         assert passing == {0.75, 0.25, 0.5}
 
 
 @pytest.mark.parametrize("name", GAMES)
-def test_plan_tells_what_is_at_each_depth(name):
+def test_plan_describes_each_depth(name):
     tree = compiled(name)
     samples, plan = sample_tree.build(tree)
     alive = True
@@ -162,7 +162,7 @@ def test_plan_tells_what_is_at_each_depth(name):
     assert hash(plan) == hash(sample_tree.build(tree)[1])
 
 
-def test_leads_to():
+def test_leads_to_equals_the_reference():
     tree = compiled("kuhn")
     other = reference.Tree(tree.game)
     paths = {tuple(tree.histories.actions_to(h)): h for h in range(58)}
@@ -186,12 +186,12 @@ def test_leads_to():
         (np.zeros(58, bool), "no history is selected"),
     ],
 )
-def test_wrong_targets_are_refused(target, why):
+def test_rejects_invalid_targets(target, why):
     with pytest.raises(ValueError, match=f"target: {why}"):
         sample_tree.leads_to(compiled("kuhn"), target)
 
 
-def test_arrays_are_on_the_host():
-    """Nothing is put on a device before a solver knows its precision."""
+def test_sample_tree_arrays_are_numpy_arrays():
+    """Arrays are moved to a device only when the solver's precision is known."""
     samples, _ = sample_tree.build(compiled("kuhn"))
     assert all(isinstance(leaf, np.ndarray) for leaf in jax.tree.leaves(samples))

@@ -1,9 +1,10 @@
-"""Sampled trajectories: unbiased by exact enumeration, and one by one by a recursion.
+"""Sampled trajectories, compared with exact enumeration and with a slow recursion.
 
-Of batches, and of walks of one trajectory at a time.
+Trajectories are sampled in batches, or by walks of one trajectory at a time.
 
-All in double precision. Sums have at most some thousand terms of size 100 or less, so
-1e-10 is far above rounding; a wrong probability anywhere shows as 1e-3 or more.
+All tests use double precision. Sums have at most some thousand terms of size 100 or
+less, so 1e-10 is far above rounding errors; any wrong probability has an effect of at
+least 1e-3.
 """
 
 import dataclasses
@@ -42,7 +43,7 @@ SCHEMES = {
     "external": {"scheme": "external"},
     "average": {"scheme": "average", "epsilon": 0.1, "threshold": 1.5, "bonus": 0.5},
 }
-# The other one compiles for long.
+# The second game takes long to compile.
 ONE_GAME = pytest.mark.parametrize(
     "name", ["kuhn", pytest.param("goofspiel3", marks=pytest.mark.slow)]
 )
@@ -52,16 +53,16 @@ CHUNK = 256
 
 
 class Setup(NamedTuple):
-    """A game with random strategies, and where things are in both ways to hold it.
+    """A game with random strategies, as a game tree and as a reference tree.
 
     Attributes:
-      compiled: the game.
-      tree: the same for the reference.
-      policy: random strategies.
-      past: random sums of past strategies.
-      guesses: random baselines by history of `tree`.
-      shared: the same, equal at all histories of an infoset.
-      number: history of `compiled` of each history of `tree`.
+      compiled: The game tree.
+      tree: The game for the reference.
+      policy: Random strategies.
+      past: Random sums of past strategies.
+      guesses: Random baselines by history of `tree`.
+      shared: Random baselines that are equal at all histories of an infoset.
+      number: For each history of `tree`, the index of the history in `compiled`.
     """
 
     compiled: GameTree
@@ -75,7 +76,7 @@ class Setup(NamedTuple):
 
 @functools.cache
 def setup(name: str) -> Setup:
-    """On goofspiel every third infoset has an action that is never played."""
+    """Set up a game; in goofspiel every third infoset has an action never played."""
     rng = np.random.default_rng(20)
     compiled = build_tree(STRINGS[name])
     tree = reference.Tree(compiled.game)
@@ -104,7 +105,7 @@ def setup(name: str) -> Setup:
 
 @functools.cache
 def target(name: str) -> frozenset[int]:
-    """Two histories in the middle and a terminal one."""
+    """Return two histories in the middle of the game and a terminal one."""
     tree = setup(name).tree
     deep = [i for i, node in enumerate(tree.nodes) if len(node.path) == 3]
     over = [i for i, node in enumerate(tree.nodes) if not node.children]
@@ -133,7 +134,7 @@ def rules_of(
 
 
 class Walks(NamedTuple):
-    """All trajectories: float [L, D], bool [L], float [L], and what they visit."""
+    """All trajectories: float [L, D], bool [L], float [L], and their histories."""
 
     draws: np.ndarray
     targeted: np.ndarray
@@ -162,7 +163,7 @@ def walks_of(rules: sampling_reference.Rules) -> Walks:
 
 
 def marked(game: Setup, nodes: frozenset[int]) -> np.ndarray | None:
-    """bool [N] for `flat_tree.build`; None for no history."""
+    """Return a mask of histories for `flat_tree.build`, bool [N], or None if empty."""
     mask = np.zeros(len(game.compiled.histories), bool)
     mask[[game.number[i] for i in nodes]] = True
     return mask if nodes else None
@@ -202,12 +203,12 @@ class Sampler:
         return int(self.host.levels[depth].row[place])
 
     def child(self, index: int) -> tuple[int, int]:
-        """Level above, and index in the level of a history."""
+        """Return the level above a history, and the history's index in its level."""
         depth, place = self.places[index]
         return depth - 1, place
 
     def by_entry(self, numbers) -> jax.Array:
-        """float [T + A] of numbers by history and action."""
+        """Return a table of numbers by history and action, float [T + A]."""
         table = np.zeros(self.entries + self.width)
         for index in range(len(self.game.tree.nodes)):
             for a, number in enumerate(numbers(index).values()):
@@ -234,11 +235,11 @@ class Sampler:
         kinds = {"none": None, "average": self.game.shared}
         return kinds.get(self.config.baseline, self.game.guesses)
 
-    def each(self, walks: Walks) -> trajectories.Sample:
-        """Every trajectory in a batch of its own; numpy, walks first."""
+    def sample_each(self, walks: Walks) -> trajectories.Sample:
+        """Sample each trajectory in a separate batch; NumPy arrays with walks first."""
 
         def one(draws):
-            return self.together(draws[:, None], jnp.ones(1))
+            return self.sample_batch(draws[:, None], jnp.ones(1))
 
         parts = []
         for begin in range(0, len(walks.draws), CHUNK):
@@ -251,13 +252,13 @@ class Sampler:
         joined = [np.concatenate(leaves) for leaves in zip(*parts, strict=True)]
         return jax.tree.unflatten(structure, joined)
 
-    def together(self, draws, shares) -> trajectories.Sample:
+    def sample_batch(self, draws, shares) -> trajectories.Sample:
         return trajectories.sample(
             *(self.arrays, self.plan, self.batch, self.start, draws, shares)
         )
 
     def values(self, by_action: dict[tuple, float]) -> np.ndarray:
-        """float [T + A] of the reference's values."""
+        """Return a table of the reference's values, float [T + A]."""
         table = np.zeros(self.entries + self.width)
         for (key, action), value in by_action.items():
             index = self.game.tree.infosets[key][0]
@@ -279,7 +280,7 @@ def check_unbiased(sampler, walks, sample):
 
 
 def check_each(sampler, walks, sample):
-    """Trajectory by trajectory, every so many of them."""
+    """Compare about 40 single trajectories with the reference."""
     for i in range(0, len(walks.shares), 1 + len(walks.shares) // 40):
         expected = sampling_reference.estimate(
             sampler.rules, walks.followed[i], sampler.guesses
@@ -288,8 +289,8 @@ def check_each(sampler, walks, sample):
         close(sample.roots[i], expected.at[0])
 
 
-# What is always tried; the rest is slow: both ways to explore, and baselines by entry
-# ("average") and by history ("expected").
+# The quick tests cover both kinds of exploration, and baselines by entry ("average")
+# and by history ("expected"); all others are slow.
 QUICK = {
     ("kuhn", "outcome", "none"),
     ("kuhn", "outcome", "average"),
@@ -302,35 +303,35 @@ ROWS = [
 
 
 @pytest.mark.parametrize(("name", "scheme", "baseline"), ROWS)
-def test_unbiased(name, scheme, baseline):
-    """Every way that a trajectory can take, times its probability; both players."""
+def test_batched_estimates_are_unbiased(name, scheme, baseline):
+    """All trajectories are enumerated with their probabilities, for both players."""
     for player in PLAYERS:
         rules = rules_of(name, scheme, player)
         config = config_of(scheme, baseline=baseline, batch=1)
         with jax.enable_x64(True):
             sampler, walks = Sampler(name, rules, config), walks_of(rules)
-            sample = sampler.each(walks)
+            sample = sampler.sample_each(walks)
         check_unbiased(sampler, walks, sample)
         check_each(sampler, walks, sample)
         assert np.ptp(sample.roots) > 0.1
 
 
 @pytest.mark.parametrize("name", STRINGS)
-def test_outcome_sampling_is_the_textbooks(name):
-    """Lanctot et al. 2009: one utility over one probability."""
+def test_outcome_sampling_equals_the_textbook_estimate(name):
+    """In Lanctot et al. (2009), it is a utility divided by a probability."""
     for player in PLAYERS:
         rules = rules_of(name, "outcome", player)
         config = config_of("outcome", batch=1)
         with jax.enable_x64(True):
             sampler, walks = Sampler(name, rules, config), walks_of(rules)
-            sample = sampler.each(walks)
+            sample = sampler.sample_each(walks)
         for followed, values in zip(walks.followed, sample.values, strict=True):
             expected = sampling_reference.textbook_outcome(rules, followed)
             close(values, sampler.values(expected))
 
 
 @pytest.mark.slow
-def test_a_batch_is_the_sum_of_its_trajectories():
+def test_batch_equals_the_sum_of_its_trajectories():
     rng = np.random.default_rng(3)
     size, scheme = 7, "outcome"
     rules = rules_of("kuhn", scheme, 1)
@@ -339,7 +340,7 @@ def test_a_batch_is_the_sum_of_its_trajectories():
     config = config_of(scheme, baseline="average", decay=0.3, batch=size)
     with jax.enable_x64(True):
         sampler = Sampler("kuhn", rules, config)
-        sample = sampler.together(jnp.asarray(draws), jnp.asarray(shares))
+        sample = sampler.sample_batch(jnp.asarray(draws), jnp.asarray(shares))
     found = sampling_reference.simulate(rules, draws, np.zeros(size, bool))
     estimates = [sampling_reference.estimate(rules, f, sampler.guesses) for f in found]
     expected = sum(
@@ -348,9 +349,9 @@ def test_a_batch_is_the_sum_of_its_trajectories():
     )
     close(sample.values, expected)
     close(sample.roots, [e.at[0] for e in estimates])
-    # As if the mean came as often as the action was followed.
+    # Baselines move as if the mean occurred as often as the action was followed.
     repeated = 0
-    for (index, place), children in alike(rules.tree).items():
+    for (index, place), children in children_by_action(rules.tree).items():
         seen = [e.at[c] for c in children for e in estimates if c in e.at]
         old = sampler.guesses[children[0]]
         mean = np.mean(seen) if seen else old
@@ -360,8 +361,8 @@ def test_a_batch_is_the_sum_of_its_trajectories():
     assert repeated
 
 
-def alike(tree) -> dict[tuple[int, int], list[int]]:
-    """The histories after each action of an infoset or of a chance history.
+def children_by_action(tree) -> dict[tuple[int, int], list[int]]:
+    """Return the histories after each action of an infoset or of a chance history.
 
     The keys are the first of these histories and the number of the action.
     """
@@ -375,12 +376,12 @@ def alike(tree) -> dict[tuple[int, int], list[int]]:
 
 
 def learned(sampler, followed) -> list[float]:
-    """The baselines at all histories after one trajectory."""
+    """Compute the baselines at all histories after one trajectory."""
     rules, kind, decay = sampler.rules, sampler.config.baseline, sampler.config.decay
     nodes, old = rules.tree.nodes, sampler.guesses
     new, at = list(old), sampling_reference.estimate(rules, followed, old).at
     if kind == "average":
-        for children in alike(rules.tree).values():
+        for children in children_by_action(rules.tree).values():
             seen = [at[c] for c in children if c in followed]
             for c in children if seen else ():
                 share = 1 - (1 - decay) ** len(seen)
@@ -396,13 +397,13 @@ def learned(sampler, followed) -> list[float]:
 
 @pytest.mark.parametrize("kind", LEARNED)
 @ONE_GAME
-def test_baselines_learn(name, kind):
+def test_baselines_after_a_trajectory_equal_the_reference(name, kind):
     for player in PLAYERS:
         rules = rules_of(name, "outcome", player)
         config = config_of("outcome", baseline=kind, decay=0.3, batch=1)
         with jax.enable_x64(True):
             sampler, walks = Sampler(name, rules, config), walks_of(rules)
-            sample = sampler.each(walks)
+            sample = sampler.sample_each(walks)
         nodes = rules.tree.nodes
         for number in range(0, len(walks.shares), 3):
             expected = learned(sampler, walks.followed[number])
@@ -422,8 +423,8 @@ class Walker:
     """Walks of one trajectory at a time, with a reference's strategies and baselines.
 
     Attributes:
-      maps: the same for batches, which knows where things are.
-      given: what a walk reads, but for draws.
+      maps: Sampler of batches, which maps histories to entries of tables.
+      given: Inputs of a walk, except for draws.
     """
 
     def __init__(self, name, rules, config):
@@ -445,7 +446,7 @@ class Walker:
         )
 
     def past(self, rules, strategy) -> walk.Past:
-        """Sums that are settled as far as chance has it."""
+        """Return sums of past strategies, of which random parts are still missing."""
         maps, flat, rng = self.maps, self.flat, np.random.default_rng(8)
         nodes = maps.game.tree.nodes
         past = np.array(
@@ -484,7 +485,7 @@ class Walker:
         )
 
     def baseline(self) -> jax.Array | None:
-        """The reference's baselines by entry or history."""
+        """Return the reference's baselines by entry or history."""
         start = self.maps.start
         if isinstance(start, tuple):
             guesses = np.zeros(len(self.flat.point))
@@ -492,8 +493,8 @@ class Walker:
             start = jnp.asarray(guesses)
         return start
 
-    def several(self, draws, arrivals=None, scratch=None, share=1.0):
-        """One trajectory that follows several actions."""
+    def sample_several(self, draws, arrivals=None, scratch=None, share=1.0):
+        """Sample one trajectory that follows several actions."""
         if arrivals is None:
             arrivals = jnp.zeros(len(self.maps.plan), jnp.int32)
         given = self.given._replace(draws=draws[:-1], share=jnp.asarray(share))
@@ -501,8 +502,8 @@ class Walker:
             *(given, arrivals, scratch or self.scratch, self.config)
         )
 
-    def each(self, function, *arguments):
-        """A function of each of some trajectories, one after another; numpy."""
+    def map_each(self, function, *arguments):
+        """Apply a function to trajectories one after another; return NumPy arrays."""
         run = jax.jit(lambda *a: jax.lax.map(lambda row: function(*row), a))
         return jax.tree.map(np.asarray, run(*map(jnp.asarray, arguments)))
 
@@ -510,13 +511,13 @@ class Walker:
 @pytest.mark.parametrize("scheme", ["external", "average"])
 @ONE_GAME
 def test_walks_that_follow_several_actions_are_unbiased(name, scheme):
-    """As batches are; and each gives the textbook's estimates."""
+    """Each walk gives the estimates of the reference, as in batches."""
     for player in PLAYERS:
         rules = rules_of(name, scheme, player)
         config = config_of(scheme, batch=1)
         with jax.enable_x64(True):
             walker, walks = Walker(name, rules, config), walks_of(rules)
-            _, scratch = walker.each(walker.several, walks.draws)
+            _, scratch = walker.map_each(walker.sample_several, walks.draws)
         values = walker.maps.values(sampling_reference.counterfactual(rules))
         close(walks.shares @ scratch.pending, values[: walker.maps.entries])
         assert np.ptp(scratch.pending, axis=0).max() > 0.1
@@ -527,15 +528,15 @@ def test_walks_that_follow_several_actions_are_unbiased(name, scheme):
 
 
 @pytest.mark.parametrize("scheme", ["external", "average"])
-def test_walks_of_a_batch_add_up(scheme):
-    """Their visits are kept apart by their places among those of all."""
+def test_walks_of_a_batch_add_up_to_the_batch(scheme):
+    """Visits of different walks have different places in the list of all visits."""
     rng, size = np.random.default_rng(3), 7
     rules = rules_of("kuhn", scheme, 1)
     draws = rng.uniform(size=(sampling_reference.depths(rules.tree), size))
     shares = rng.uniform(size=size)
     with jax.enable_x64(True):
         walker = Walker("kuhn", rules, config_of(scheme, batch=size))
-        several, after = jax.jit(walker.several), (None, None)
+        several, after = jax.jit(walker.sample_several), (None, None)
         for column, share in zip(draws.T, shares, strict=True):
             after = several(jnp.asarray(column), *after, share)
     found = sampling_reference.simulate(rules, draws, np.zeros(size, bool))
@@ -556,7 +557,7 @@ WALKS += [
 
 @pytest.mark.parametrize(("name", "scheme", "baseline", "targeted"), WALKS)
 def test_walks_that_follow_one_action_are_unbiased(name, scheme, baseline, targeted):
-    """What they leave are regrets: values less what the strategy expects."""
+    """Walks produce regrets: values minus the strategy's expected value."""
     for player in PLAYERS:
         rules = rules_of(name, scheme, player, targeted)
         config = config_of(scheme, baseline=baseline, delta=DELTA, batch=1)
@@ -572,7 +573,7 @@ def test_walks_that_follow_one_action_are_unbiased(name, scheme, baseline, targe
                 )
                 return found[1].pending, found[2]
 
-            pending, roots = walker.each(one, walks.draws, walks.targeted)
+            pending, roots = walker.map_each(one, walks.draws, walks.targeted)
         expected = sampling_reference.counterfactual(rules)
         close(walks.shares @ pending, regrets(walker, expected))
         close(walks.shares @ roots, reference.value_at(rules.tree, rules.policy))
@@ -588,7 +589,7 @@ def test_walks_that_follow_one_action_are_unbiased(name, scheme, baseline, targe
 
 
 def regrets(walker, values):
-    """float [T], values of actions less what the strategy makes of them."""
+    """Return values of actions minus the strategy's expected value, float [T]."""
     maps, strategy = walker.maps, np.asarray(walker.given.strategy)
     table, flat = maps.values(values)[: maps.entries].copy(), walker.flat
     for point in np.flatnonzero(flat.code % 4 == maps.rules.player):
@@ -598,8 +599,8 @@ def regrets(walker, values):
     return table
 
 
-def test_draws_of_visits_stay_fine_in_single_precision():
-    """A rare action comes as often as it should, at every place of a large batch."""
+def test_draws_of_visits_are_fine_grained_in_single_precision():
+    """A rare action has the right frequency at all places of a large batch."""
     size, rare = 1 << 16, 1e-3
     draw = np.random.default_rng(5).uniform(size=size).astype(np.float32)
     places = np.arange(size, dtype=np.int32) + (1 << 20)

@@ -1,4 +1,4 @@
-"""Updates of visited infosets against updates of all: the same numbers, no passes."""
+"""Updates of visited infosets only, compared with updates of all infosets."""
 
 import functools
 import re
@@ -14,7 +14,7 @@ from spiel_cr.solvers.mccfr import choice, mccfr, visited, walk
 from tests.support import games
 
 PLAYERS = (0, 1)
-# With one trajectory both walk the same trajectories.
+# With batches of one, both solvers sample the same trajectories.
 ROWS = [("matrix_rps", "vr-mccfr+")]
 SLOW_ROWS = [
     ("kuhn", "os-mccfr(batch=1)"),
@@ -31,7 +31,7 @@ slow = pytest.mark.slow
 
 
 def solver_of(name, variant, visits=None, **options):
-    """A solver; `visits` says which of the two ways, whatever the size."""
+    """Return a solver; `visits` selects the kind of updates, whatever the size."""
     config = find(variant).config
     options = {"dtype": np.float64, "seed": 3, **options}
     with pytest.MonkeyPatch.context() as patch:
@@ -40,8 +40,8 @@ def solver_of(name, variant, visits=None, **options):
         return mccfr.make_solver(games.compiled(name), config=config, **options)
 
 
-def assert_alike(one, other):
-    """Sums in another order: equal up to rounding."""
+def assert_close(one, other):
+    """Assert that strategies of two solvers are equal up to rounding."""
     for p in PLAYERS:
         for read in ("average_behaviour", "current_behaviour"):
             mine, others = getattr(one, read)(p), getattr(other, read)(p)
@@ -51,20 +51,20 @@ def assert_alike(one, other):
 @pytest.mark.parametrize(
     ("name", "variant"), ROWS + [pytest.param(*row, marks=slow) for row in SLOW_ROWS]
 )
-def test_updates_of_visited_infosets_are_those_of_all(name, variant):
+def test_updates_of_visited_infosets_equal_updates_of_all(name, variant):
     sparse = solver_of(name, variant, True)
     dense = solver_of(name, variant, False)
     assert isinstance(sparse.state, visited.VisitedState)
     for count in (1, 40, 200):
         sparse.run(count)
         dense.run(count)
-        assert_alike(sparse, dense)
+        assert_close(sparse, dense)
     start = solver_of(name, variant, True).current_behaviour(0)
     assert np.abs(sparse.current_behaviour(0) - start).max() > 0.1
 
 
-def test_a_target_that_moves_changes_the_way_alone():
-    """Everything as the target is no target."""
+def test_targeting_all_histories_equals_no_target():
+    """A target that excludes histories, in contrast, changes the results."""
     tree = games.compiled("kuhn")
     everything = np.ones(len(tree.histories), bool)
     mask = (tree.histories.player == 0) & (tree.histories.infoset == 1)
@@ -76,7 +76,7 @@ def test_a_target_that_moves_changes_the_way_alone():
     for solver in (free, aimed):
         mccfr.reseed(solver, 9)
         solver.run(50)
-    assert_alike(free, aimed)
+    assert_close(free, aimed)
     mccfr.aim(aimed, tree, mask)
     for solver in (free, aimed):
         solver.run(50)
@@ -90,8 +90,8 @@ def test_a_target_that_moves_changes_the_way_alone():
         *(pytest.param(name, marks=slow) for name in ("es-mccfr", "as-mccfr")),
     ],
 )
-def test_nothing_large_is_copied(variant):
-    """XLA keeps the tables in place: else each iteration would cost the whole game."""
+def test_iterations_do_not_copy_the_tables(variant):
+    """Otherwise the cost of an iteration would grow with the size of the game."""
     solver = solver_of("kuhn", variant, True)
     depths = len(games.compiled("kuhn").histories.by_depth)
     run = functools.partial(
@@ -104,8 +104,8 @@ def test_nothing_large_is_copied(variant):
     assert not re.findall(rf"\[{entries}\]\S* copy\(", text)
 
 
-def test_a_state_that_was_handed_out_stays():
-    """Though the program writes into what it is given."""
+def test_states_returned_earlier_do_not_change():
+    """The compiled function updates its arguments in place."""
     solver = solver_of("matrix_rps", "vr-mccfr", True)
     solver.run(3)
     held = solver.state
@@ -120,8 +120,8 @@ def test_a_state_that_was_handed_out_stays():
 
 
 @pytest.mark.parametrize("high, low", [(2**25, 0), (2**24, 2**24 - 2), (2**40, 0)])
-def test_sums_do_not_stop_in_single_precision(high, low):
-    """2^25 + 1 + 1 + ... in float32, where 2^25 + 1 is 2^25; nor later."""
+def test_double_sums_do_not_lose_small_terms(high, low):
+    """In plain float32, 2^25 + 1 equals 2^25."""
     single = jax.numpy.float32
     sums = walk.DoubleSums(single(high), single(low))
     for _ in range(100):
@@ -129,8 +129,8 @@ def test_sums_do_not_stop_in_single_precision(high, low):
     assert float(sums.high) + float(sums.low) == high + low + 100
 
 
-def test_an_interrupt_leaves_a_state(monkeypatch):
-    """It comes when the old state is consumed and the new one is not yet there."""
+def test_interrupt_leaves_a_valid_state(monkeypatch):
+    """It arrives after the old state is consumed and before the new one is stored."""
     solver = solver_of("kuhn", "os-mccfr(batch=1)", True)
     solver.run(3)
     program = solver._functions
@@ -158,7 +158,7 @@ def test_an_interrupt_leaves_a_state(monkeypatch):
         np.testing.assert_array_equal(one, same)
 
 
-def test_iterations_are_counted_to_an_end():
+def test_iterations_are_limited_to_int32():
     solver = solver_of("kuhn", "os-mccfr(batch=1)", True)
     most = np.int32(2**31 - 3)
     solver.state = solver.state._replace(iteration=jax.numpy.asarray(most))
@@ -183,12 +183,12 @@ def test_iterations_are_counted_to_an_end():
         ("os-mccfr(incremental=true)", "incremental=true requires a simulator"),
     ],
 )
-def test_what_does_not_go_together_is_refused(variant, reason):
+def test_rejects_settings_that_cannot_be_combined(variant, reason):
     with pytest.raises(ValueError, match=rf"{reason}.*; remove"):
         solver_of("kuhn", variant)
 
 
-def test_the_solver_chooses_by_size():
+def test_kind_of_updates_depends_on_size_and_settings():
     def visits(variant, entries, **options):
         return choice.visits_only(find(variant).config, entries, **options)
 

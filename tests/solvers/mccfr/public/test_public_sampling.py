@@ -1,4 +1,4 @@
-"""Public sampling: unbiased, exact with exact baselines, averages of all iterates."""
+"""Public sampling: unbiased estimates, baselines, averages and convergence."""
 
 import functools
 import itertools
@@ -33,8 +33,12 @@ DOUBLE = np.dtype(np.float64)
 
 
 def made_rules(path):
-    """Both see a card, each gets one of its own. A bet that is called ends the bets,
-    and two more public cards follow at once; else one, a bet, one, and a last bet."""
+    """Rules of a small poker game with public cards before and between the bets.
+
+    A public card is dealt, and then a private card to each player. If the first bet is
+    called, betting ends and two public cards follow at once. Otherwise there is a
+    public card, a bet, another public card and a last bet.
+    """
     size = len(path)
     if size < 3:
         odds = ((0.3, 0.7), (0.2, 0.3, 0.5), (0.4, 0.6))[size]
@@ -67,14 +71,14 @@ def detected(name):
 
 
 @functools.cache
-def laid_out(name):
+def layout_of(name):
     game = detected(name).game
     return places.build(game, boards.find(game))
 
 
 def table_of(name, behaviours):
-    """float64 [Y + 1, A, h], strategies of the compiled game as walks take them."""
-    layout = laid_out(name)
+    """Return strategies of the game tree as a table of walks, float64 [Y + 1, A, h]."""
+    layout = layout_of(name)
     table = solver.uniform(layout.places)
     flat = table[:-1].reshape(-1)
     for player, behaviour in enumerate(behaviours):
@@ -84,8 +88,12 @@ def table_of(name, behaviours):
 
 
 def exact_tables(given, table, player):
-    """The visits of a walk that goes everywhere; float64 [Y + 1, A, h], its values of
-    actions; [X, h], of places, and what is at stake there."""
+    """Walk through the whole game.
+
+    Returns:
+      The visits; values of actions, float64 [Y + 1, A, h]; values of places, float64
+      [X, h]; and the stakes at places, float64 [X, h].
+    """
     capacity = places.most_visits(given, player, "all")
     visits = jax.jit(
         functools.partial(
@@ -104,16 +112,16 @@ def exact_tables(given, table, player):
 
 
 def by_sequence(name, player, table):
-    """float64 [S], what a table [Y + 1, A, h] says of the compiled game's sequences."""
-    entries = laid_out(name).entries[player][detected(name).sequences[player]]
+    """Return entries of a table [Y + 1, A, h] by sequence of the tree, float64 [S]."""
+    entries = layout_of(name).entries[player][detected(name).sequences[player]]
     return np.append(np.asarray(table)[:-1].reshape(-1), (0, 0))[entries]
 
 
-def test_boards_of_leduc():
+def test_finds_the_boards_of_leduc():
     found = boards.find(detected("leduc").game)
     assert [part.size for part in found.rounds] == [1, 6]
     assert found.mass.shape == (7, 6, 6)
-    # Folds: how likely two cards are, one board for each card.
+    # Probabilities of pairs of cards for folds, then one board for each card.
     np.testing.assert_allclose(found.mass[0], (1 - np.eye(6)) / 30)
     np.testing.assert_allclose(found.rounds[1].probability, 20 / 120)
     for player in PLAYERS:
@@ -122,22 +130,22 @@ def test_boards_of_leduc():
         ] * 6
 
 
-def test_boards_that_come_first_or_two_at_once():
+def test_finds_boards_dealt_first_or_two_at_once():
     found = boards.find(detected("made").game)
     assert [part.size for part in found.rounds][0] == 2
     assert len(found.rounds) == 3
-    kinds = np.asarray(laid_out("made").places.kind)
+    kinds = np.asarray(layout_of("made").places.kind)
     assert kinds[0] == places.DEAL and (kinds == places.DEAL).sum() > 1
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["kuhn", "leduc7", "made"])
-def test_going_everywhere_is_exact(name):
-    """Against values of the compiled game's histories, which share no code with it."""
+def test_walks_through_the_whole_game_are_exact(name):
+    """The reference values come from the histories of the game tree."""
     tree = compiled(name)
     behaviours = random_behaviours(tree, 5)
     expected, value = action_values(tree, behaviours)
-    table, layout = table_of(name, behaviours), laid_out(name)
+    table, layout = table_of(name, behaviours), layout_of(name)
     with precision(DOUBLE):
         for player in PLAYERS:
             visits, exact, *_ = exact_tables(layout.places, table, player)
@@ -148,8 +156,11 @@ def test_going_everywhere_is_exact(name):
 
 
 def every_trajectory(given, table, baseline, player, follow, capacity, even=0.5):
-    """All trajectories that can be drawn, each once; with 4 000 of them that a Kuhn
-    trajectory of probability 0.005 is missing has a chance of 2e-9."""
+    """Return all trajectories that can be drawn, each once.
+
+    A trajectory of Kuhn poker with probability 0.005 is missing from 4,000 draws with a
+    chance of 2e-9.
+    """
     draws = jax.random.uniform(jax.random.key(1), (4000, capacity))
 
     def one(own):
@@ -174,10 +185,12 @@ def every_trajectory(given, table, baseline, player, follow, capacity, even=0.5)
         itertools.product(("outcome", "external"), (None, "random", "oracle"), PLAYERS)
     ),
 )
-def test_unbiased(follow, kind, player):
-    """The mean over all trajectories, by enumeration, is exact whatever the baseline;
-    with exact baselines every one of them is."""
-    tree, given = games.compiled("kuhn"), laid_out("kuhn").places
+def test_estimates_are_unbiased_and_exact_with_exact_baselines(follow, kind, player):
+    """The mean over all trajectories is exact for any baseline.
+
+    With exact baselines, every single trajectory is exact.
+    """
+    tree, given = games.compiled("kuhn"), layout_of("kuhn").places
     behaviours = random_behaviours(tree, 7)
     expected, value = action_values(tree, behaviours)
     table = table_of("kuhn", behaviours)
@@ -210,7 +223,7 @@ def test_unbiased(follow, kind, player):
 
 
 def iterates(made, count):
-    """The strategies before each iteration, both players'."""
+    """Return both players' strategies before each iteration."""
     found = []
     for _ in range(count):
         found.append([made.current_behaviour(player) for player in PLAYERS])
@@ -219,8 +232,8 @@ def iterates(made, count):
 
 
 @pytest.mark.slow
-def test_averages_are_of_all_iterates():
-    """Player 0's average takes its strategy before each update in, with weight t."""
+def test_average_contains_all_iterates_with_linear_weights():
+    """The strategy before update t has weight t."""
     game = detected("leduc7").game
     made = solver.make_solver(
         game, game.sequence_form, "public-vr+", dtype=np.float64, seed=3
@@ -240,7 +253,7 @@ def nash_conv(name, made):
     return best_responses.nash_conv(games.compiled(name).sequence_form, reach)
 
 
-# About three times what these seeds gave when the test was written.
+# Bounds are about three times the results of these seeds when the test was written.
 BOUNDS = [
     ("kuhn", "public-vr+", 3_000, 0.02),
     *(
@@ -256,8 +269,10 @@ BOUNDS = [
 
 
 @pytest.mark.parametrize(("name", "algorithm", "iterations", "bound"), BOUNDS)
-def test_nash_conv(name, algorithm, iterations, bound):
-    """Seeded, so the same every time on one machine."""
+def test_nash_conv_is_below_its_bound_and_reproducible(
+    name, algorithm, iterations, bound
+):
+    """The seed is fixed, so results are the same on every run on one machine."""
     runs = []
     for _ in range(2):
         game = detected(name).game
@@ -270,11 +285,11 @@ def test_nash_conv(name, algorithm, iterations, bound):
 
 @pytest.mark.slow
 def test_baselines_lower_the_variance():
-    """Over all trajectories, by enumeration."""
+    """Variances are computed over an enumeration of all trajectories."""
     game = detected("kuhn").game
     made = solver.make_solver(game, game.sequence_form, "public-vr", seed=2)
     made.run(3000)
-    # Payoffs are scaled there, and so are baselines.
+    # The solver scales payoffs and baselines.
     given = made.problem
     given = jax.tree.map(
         lambda part: part.astype(DOUBLE) if part.dtype == np.float32 else part,
@@ -294,8 +309,12 @@ def test_baselines_lower_the_variance():
 
 
 def squared_errors(given, table, exact, player, baseline):
-    """Of the values of the player's actions where a trajectory comes, less what remains
-    with exact values there; and of the sampled value of the game."""
+    """Compute mean squared errors of sampled values over all trajectories.
+
+    Returns:
+      The error of the player's action values where a trajectory visits them, and the
+      variance of the sampled value of the game.
+    """
     capacity = places.most_visits(given, player, "outcome")
     visits, used = every_trajectory(
         given, table, baseline, player, "outcome", capacity, even=1.0

@@ -1,4 +1,4 @@
-"""Fingerprints tell games apart."""
+"""Fingerprints of games."""
 
 import pyspiel
 import pytest
@@ -8,14 +8,14 @@ from spiel_cr.games.simulation import key_making
 from tests.support import made_games
 
 
-def print_of(game):
+def fingerprint_of(game):
     return key_making.fingerprint(
         key_making.make_source(open_game(game), key_making.STRINGS)
     )
 
 
 def drawn(share):
-    """A game whose chance draws one of two cards, which player 0 sees."""
+    """Return a game in which player 0 sees one of two cards that chance draws."""
 
     def rules(path):
         if len(path) == 0:
@@ -27,9 +27,9 @@ def drawn(share):
     return made_games.MadeGame(rules, "drawn")
 
 
-def test_chance_is_looked_at():
-    assert print_of(drawn(0.25)) == print_of(drawn(0.25))
-    assert print_of(drawn(0.25)) != print_of(drawn(0.75))
+def test_fingerprint_depends_on_chance_probabilities():
+    assert fingerprint_of(drawn(0.25)) == fingerprint_of(drawn(0.25))
+    assert fingerprint_of(drawn(0.25)) != fingerprint_of(drawn(0.75))
 
 
 @pytest.mark.parametrize(
@@ -43,7 +43,7 @@ def test_chance_is_looked_at():
         ("phantom_ttt", "tic_tac_toe", False),
     ],
 )
-def test_names_and_parameters_are_looked_at(monkeypatch, game, other, same):
-    """Also where no match would tell the games apart."""
+def test_fingerprint_depends_on_name_and_parameters(monkeypatch, game, other, same):
+    """This holds even without matches, which would distinguish the games."""
     monkeypatch.setattr(key_making, "_MATCHES", 0)
-    assert (print_of(pyspiel.load_game(game)) == print_of(other)) is same
+    assert (fingerprint_of(pyspiel.load_game(game)) == fingerprint_of(other)) is same

@@ -1,4 +1,4 @@
-"""Keys tell information apart, and are the same everywhere."""
+"""Keys of information states: uniqueness, evenly set bits and stability."""
 
 import numpy as np
 from hypothesis import given
@@ -17,16 +17,16 @@ TEXTS = [
 _INT64 = st.integers(-(2**63), 2**63 - 1)
 
 
-def test_keys_are_the_same_everywhere():
-    """Files hold them: these numbers may never change."""
+def test_keys_never_change():
+    """Files contain keys, so these numbers must stay the same."""
     rows = keys.of_rows(np.array([[1, 2], [3, -4]]), 0)
     assert rows.tolist() == ROWS
     assert keys.of_bytes([b"0,1 ", b""], 1).tolist() == TEXTS
 
 
 @given(st.lists(st.tuples(_INT64, _INT64, _INT64), min_size=1, max_size=50))
-def test_rows_are_told_apart(rows):
-    """Both halves alone do: two equal halves by chance have odds of 1e-16."""
+def test_keys_of_different_rows_differ(rows):
+    """Even the halves differ: they are equal by chance with probability 1e-16."""
     found = [keys.of_rows(np.array(rows), player) for player in range(2)]
     both = np.concatenate(found)
     for half in range(2):
@@ -36,11 +36,12 @@ def test_rows_are_told_apart(rows):
     assert np.array_equal(again[::-1], found[0])
 
 
-def test_bits_are_even():
-    """Of keys of small numbers in a row, which information is.
+def test_bits_of_keys_are_evenly_distributed():
+    """Information consists of small consecutive numbers, so their keys are tested.
 
-    Each of 128 bits is set in 20 000 of 40 000 keys, give or take 100; 6 standard
-    deviations are exceeded by one of them with odds of 3e-7. So are pairs of slots.
+    Each of 128 bits is set in 20,000 of 40,000 keys, with standard deviation 100. One
+    of them exceeds 6 standard deviations with a chance of 3e-7. Slots are tested
+    likewise.
     """
     rows = np.stack(np.divmod(np.arange(40_000), 7), axis=1)
     found = keys.of_rows(rows, 1)
@@ -52,12 +53,12 @@ def test_bits_are_even():
     assert (abs(slots - 40_000 / 1024) < 6 * 6.3).all()
 
 
-def test_widths_are_told_apart():
+def test_keys_of_rows_of_different_widths_differ():
     narrow, wide = np.zeros((1, 1), np.int64), np.zeros((1, 2), np.int64)
     assert keys.of_rows(narrow, 0).tolist() != keys.of_rows(wide, 0).tolist()
 
 
-def test_texts_are_told_apart():
+def test_keys_of_different_texts_and_players_differ():
     texts = [b"", b"a", b"b", b"ab"]
     found = [tuple(k) for p in range(2) for k in keys.of_bytes(texts, p).tolist()]
     assert len(set(found)) == 8

@@ -1,4 +1,4 @@
-"""Information states that break their promises are found by random matches."""
+"""Random matches that detect invalid information states and imperfect recall."""
 
 import pytest
 
@@ -14,7 +14,7 @@ from tests.support import made_games
 
 
 def rules_of(first, second):
-    """Player 0 acts twice; information and actions of the second time are given."""
+    """Return rules where player 0 acts twice, with given infosets the second time."""
 
     def rules(path):
         if len(path) == 0:
@@ -37,7 +37,7 @@ def rules_of(first, second):
         (("same2", "same3"), False, InvalidGameError),
     ],
 )
-def test_broken_promises_are_found(infos, exact, error):
+def test_detects_imperfect_recall_and_unequal_actions(infos, exact, error):
     game = made_games.MadeGame(rules_of(*infos), "promises")
     source = key_making.make_source(open_game(game), key_making.STRINGS)
     if error is None:
@@ -47,8 +47,8 @@ def test_broken_promises_are_found(infos, exact, error):
             recall_checks.check_source(source, exact=exact)
 
 
-def test_few_matches_are_side_by_side_where_many_actions_are_legal():
-    """Each of them holds a list of its actions."""
+def test_plays_few_matches_at_once_if_many_actions_are_legal():
+    """Every match stores a list of its legal actions."""
     source = key_making.make_source(open_game("kuhn_poker"), key_making.STRINGS)
     source.max_actions, start, counts = 1 << 20, source.start, []
 
@@ -61,7 +61,7 @@ def test_few_matches_are_side_by_side_where_many_actions_are_legal():
     assert max(counts) <= 4 and sum(counts) >= 2048
 
 
-def test_what_the_memory_does_not_hold_is_refused_before_matches(monkeypatch):
+def test_memory_limit_is_checked_before_the_matches(monkeypatch):
     monkeypatch.setattr(recall_checks, "check_source", None)
     options = spiel_cr.GameOptions("simulator", memory_limit="2GB")
     with pytest.raises(GameTooLargeError, match="choose batch=[1-9][0-9]* or less"):
@@ -70,8 +70,8 @@ def test_what_the_memory_does_not_hold_is_refused_before_matches(monkeypatch):
         )
 
 
-def test_more_actions_than_a_table_counts_are_refused():
-    """They were called other numbers of actions at the same information state."""
+def test_rejects_more_actions_than_a_table_can_count():
+    """The error names the number of actions, not an invalid information state."""
     options = spiel_cr.GameOptions("simulator", memory_limit="2GB")
     with pytest.raises(GameTooLargeError, match="up to 176,851 actions, .* 65,535;"):
         spiel_cr.solve(

@@ -1,4 +1,4 @@
-"""Positions by batched rules are those of OpenSpiel's states."""
+"""Positions from batched rules, compared with OpenSpiel's states."""
 
 import numpy as np
 import pyspiel
@@ -21,8 +21,8 @@ MATCHES = 12
         games.goofspiel(5, "descending"),
     ],
 )
-def test_positions_are_those_of_states(game):
-    """Matches at random, beside OpenSpiel's: keys are equal just where strings are."""
+def test_positions_equal_openspiel_states(game):
+    """In random matches, keys are equal exactly if information states are equal."""
     source, random = simulated.source_of(game), np.random.default_rng(1)
     positions = source.start(MATCHES, random)
     states = [source.game.new_initial_state() for _ in range(MATCHES)]
@@ -45,7 +45,7 @@ def test_positions_are_those_of_states(game):
         live = np.flatnonzero(positions.player != TERMINAL)
         if not len(live):
             break
-        # All go on, and the first one twice, from the last to the first.
+        # All matches continue in reverse order, the first one twice.
         parent = np.append(live, live[0])[::-1]
         chosen = random.integers(positions.num_actions[parent])
         states = [
@@ -60,11 +60,11 @@ def test_positions_are_those_of_states(game):
     assert len(set(known.values())) == len(known) > 3 * MATCHES
 
 
-def test_chance_is_drawn_by_its_odds():
-    """The cards of Kuhn poker, and what happens after them.
+def test_chance_outcomes_are_sampled_with_their_probabilities():
+    """The test counts the cards of Kuhn poker, and the infosets after them.
 
-    With 6000 matches each of 3 cards comes 2000 times, give or take 37; 6 standard
-    deviations are exceeded by one of them with odds below 1e-8.
+    In 6,000 matches each of 3 cards is dealt 2,000 times, with standard deviation 37.
+    One of them exceeds 6 standard deviations with a chance below 1e-8.
     """
     source = simulated.source_of("kuhn_poker")
     dealt = source.start(6000, np.random.default_rng(3))
@@ -76,10 +76,10 @@ def test_chance_is_drawn_by_its_odds():
     assert np.array_equal(again.key, dealt.key)
 
 
-def test_chance_between_decisions():
-    """A point card is shown after each round: 2 of 3 are left, and equally likely.
+def test_chance_between_decisions_is_sampled_evenly():
+    """A point card is shown after each round; the 2 that are left are equally likely.
 
-    6 standard deviations of 3000 matches are 164.
+    The bound is 6 standard deviations.
     """
     game = games.goofspiel(3, "random")
     source, random = simulated.source_of(game), np.random.default_rng(3)
@@ -90,11 +90,11 @@ def test_chance_between_decisions():
         positions = source.step(positions.states, first, random)
     assert (positions.player == 0).all()
     shown, counts = np.unique(positions.key, axis=0, return_counts=True)
-    # By the card before, and the card now.
+    # There are six pairs of the previous and the current card.
     assert len(shown) == 6 and (abs(counts - 500) < 6 * 20.4).all()
 
 
-def test_keys_of_states_do_not_depend_on_questions_before():
+def test_keys_of_states_do_not_depend_on_earlier_queries():
     source = simulated.source_of("phantom_ttt")
     random, states = np.random.default_rng(2), []
     state = source.game.new_initial_state()
@@ -110,13 +110,13 @@ def test_keys_of_states_do_not_depend_on_questions_before():
     assert source.key_of(states[-1]).tolist() == forwards[-1]
 
 
-def test_games_without_rules_are_refused():
+def test_rejects_games_without_batched_rules():
     with pytest.raises(ValueError, match="kuhn_poker.* has no batched rules"):
         RulesSource(load_game("kuhn_poker"))
 
 
 class _Broken(tabled.Tabled):
-    """Kuhn poker, with one fault."""
+    """Batched rules of Kuhn poker with a fault."""
 
     def __init__(self, tree, fault: str) -> None:
         super().__init__(tree)
@@ -135,7 +135,7 @@ class _Broken(tabled.Tabled):
     ("fault", "said"),
     [("moves", "player 0 has no legal action"), ("odds", "must sum to 1")],
 )
-def test_rules_that_break_promises(fault, said):
+def test_rejects_invalid_batched_rules(fault, said):
     game = pyspiel.load_game("kuhn_poker")
     source = RulesSource(game, _Broken(reference.Tree(game), fault))
     with pytest.raises(InvalidGameError, match=said):

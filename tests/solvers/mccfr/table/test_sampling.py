@@ -1,4 +1,4 @@
-"""Estimates are unbiased, by enumeration; averages are exact; limits are kept."""
+"""Sampling into a table: unbiased estimates, exact averages and baselines."""
 
 import functools
 
@@ -14,20 +14,20 @@ from spiel_cr.solvers.mccfr.table.table import ROOTS, InfosetTable
 from spiel_cr.solvers.mccfr.table.table_solver import SampledTableSolver
 from tests.support import games, reference, simulated
 
-# Parts of the draws of chance; how many decisions there are, the players' in turn;
-# parts of the updating player's draws; and exploration. Strategies, which the other
-# player draws from, are multiples of 1/4; with this exploration the updating player
-# draws from multiples of one over its parts.
+# For each game: the parts of the draws of chance; the number of decisions, which the
+# players make in turn; the parts of the updating player's draws; and exploration. The
+# other player's strategies are multiples of 1/4. With this exploration the updating
+# player's probabilities are multiples of one over its parts.
 GRIDS = {
     "kuhn_poker": ((3, 2), 3, 8, 0.5),
     games.goofspiel(3, "descending"): ((), 4, 16, 0.75),
 }
-# Regrets that match to such strategies, for two and for three actions.
+# Regrets from which regret matching gives such strategies, by number of actions.
 REGRETS = {
     2: ([3, 1], [1, 3], [2, 2], [4, -1], [-2, 5]),
     3: ([2, 1, 1], [1, 3, -1], [1, 1, 2], [-1, 4, 0]),
 }
-# Tables hold float32, of sums of thousands of terms of size 1 to 100 over thousands.
+# Tables contain float32 means of thousands of terms of size 1 to 100.
 TOLERANCE = 2e-5
 
 
@@ -42,15 +42,15 @@ def keys_of(game: str) -> dict[reference.Key, np.ndarray]:
 
 
 def grid_of(game: str, player: int, *, follows_all: bool = False) -> simulated.Grid:
-    """All draws of a batch for a player, who draws none if it follows all actions."""
+    """Return all draws of a batch; a player that follows all actions draws nothing."""
     chance, decisions, own, _ = GRIDS[game]
     own = 1 if follows_all else own
     parts = [own if depth % 2 == player else 4 for depth in range(decisions)]
     return simulated.Grid((*chance, *parts))
 
 
-def filled(source: RulesSource, game: str, *, baselines: bool) -> InfosetTable:
-    """All infosets with more than one action, with regrets as above."""
+def filled_table(source: RulesSource, game: str, *, baselines: bool) -> InfosetTable:
+    """Fill a table with all infosets that have a choice, with regrets of `REGRETS`."""
     config = MCCFRConfig("fill", epsilon=1.0, batch=2000)
     table = InfosetTable(10**6, source.max_actions, baselines=baselines)
     for player in range(2):
@@ -75,14 +75,14 @@ def filled(source: RulesSource, game: str, *, baselines: bool) -> InfosetTable:
 @pytest.mark.parametrize("baseline", ["none", "average"])
 @pytest.mark.parametrize("game", GRIDS)
 def test_regrets_are_unbiased(game, baseline, scheme, player):
-    """The mean over all that can be drawn is the exact counterfactual regret."""
+    """The mean over all possible draws is the exact counterfactual regret."""
     epsilon = GRIDS[game][-1]
     source, tree = simulated.source_of(game), tree_of(game)
-    table = filled(source, game, baselines=baseline == "average")
+    table = filled_table(source, game, baselines=baseline == "average")
     table.baseline[: table.entries * (baseline == "average")] = 0.7
     policy = simulated.current_policy(tree, keys_of(game), table)
     before = table.regret.copy()
-    # External sampling follows all actions of the player, whatever it draws.
+    # External sampling follows all actions of the player, so the player draws nothing.
     grid = grid_of(game, player, follows_all=scheme == "external")
     config = MCCFRConfig(
         *("test",), scheme=scheme, baseline=baseline, epsilon=epsilon, batch=grid.size
@@ -93,7 +93,9 @@ def test_regrets_are_unbiased(game, baseline, scheme, player):
         most_visits=10**9,
     )
     assert not grid.left
-    assert np.array_equal(table.regret, before), "regrets wait for the way up"
+    assert np.array_equal(table.regret, before), (
+        "regrets must not change before `climb`"
+    )
     decisions, hits, narrowed = batch.climb()
     assert hits == decisions > 0 and not narrowed
     expected = reference.counterfactual_regrets(tree, policy, player)
@@ -115,11 +117,11 @@ def test_regrets_are_unbiased(game, baseline, scheme, player):
 
 
 def test_narrowed_external_sampling_is_unbiased():
-    """Where the memory does not hold all actions, one is followed, and weighed so."""
+    """If memory does not suffice for all actions, one is followed and reweighted."""
     game = "kuhn_poker"
     epsilon = GRIDS[game][-1]
     source, tree = simulated.source_of(game), tree_of(game)
-    table = filled(source, game, baselines=False)
+    table = filled_table(source, game, baselines=False)
     policy = simulated.current_policy(tree, keys_of(game), table)
     before = table.regret.copy()
     grid = grid_of(game, 0)
@@ -139,17 +141,17 @@ def test_narrowed_external_sampling_is_unbiased():
 
 
 @pytest.mark.parametrize("never", [False, True])
-def test_sampled_averages(never):
-    """Each history of an infoset adds chance times own reach times strategy.
+def test_sampled_averages_are_unbiased(never):
+    """Each history of an infoset adds chance reach times player's reach times strategy.
 
-    But for those that the other player never plays to: with `never`, player 1 never
-    bets after a pass unless it holds the king, and an infoset behind that bet counts
-    by one of its two histories.
+    Histories that the other player never reaches are an exception. With `never`,
+    player 1 never bets after a pass unless it holds the king, so only one of the two
+    histories after that bet counts.
     """
     game = "kuhn_poker"
     epsilon = GRIDS[game][-1]
     source, tree = simulated.source_of(game), tree_of(game)
-    table = filled(source, game, baselines=False)
+    table = filled_table(source, game, baselines=False)
     table.average[:] = 0
     after_pass = [
         key
@@ -174,10 +176,12 @@ def test_sampled_averages(never):
         if key[0] == 1:
             continue
         row = int(table.find(keys_of(game)[key][None])[0])
-        # Chance draws the histories; the players' draws are divided by their odds.
-        met = [h for h in histories if tree.own_reach(h, 1, policy) > 0]
-        left_out += len(histories) - len(met)
-        reach = sum(tree.nodes[h].chance * tree.own_reach(h, 0, policy) for h in met)
+        # Chance draws the histories; the players' probabilities cancel.
+        visited = [h for h in histories if tree.own_reach(h, 1, policy) > 0]
+        left_out += len(histories) - len(visited)
+        reach = sum(
+            tree.nodes[h].chance * tree.own_reach(h, 0, policy) for h in visited
+        )
         expected = [3 * reach * share for share in policy[key].values()]
         entries = slice(table.first[row], table.first[row] + table.count[row])
         np.testing.assert_allclose(table.average[entries], expected, atol=TOLERANCE)
@@ -188,7 +192,7 @@ def test_sampled_averages(never):
     ("game", "algorithm", "max_bytes"),
     [
         ("kuhn_poker", "os-mccfr(batch=2,gamma=1)", 10**6),
-        ("kuhn_poker", "os-mccfr(batch=2,gamma=40)", 10**6),  # 25^40 is no float32
+        ("kuhn_poker", "os-mccfr(batch=2,gamma=40)", 10**6),  # 25^40 overflows float32
         ("dark_hex(board_size=2)", "vr-mccfr+(batch=3,gamma=2)", 10**6),
         ("dark_hex(board_size=2)", "os-mccfr(batch=2,exploration=0.1)", 10**6),
         ("python_leduc_poker", "es-mccfr(batch=1,incremental=true)", 10**6),
@@ -201,10 +205,10 @@ def test_sampled_averages(never):
     ],
 )
 def test_averages_are_exact(game, algorithm, max_bytes):
-    """Equal to the sum of all iterates' whole sequence forms, weighed and divided.
+    """They equal the normalised, weighted sum of the iterates' realisation plans.
 
-    The last row's table is full after some iterations: infosets that it refused stay
-    uniform.
+    The table of the last row is full after some iterations; infosets that it rejects
+    stay uniform.
     """
     source, tree, keys = simulated.source_of(game), tree_of(game), keys_of(game)
     config = find(algorithm).config
@@ -237,7 +241,7 @@ def test_averages_are_exact(game, algorithm, max_bytes):
     assert solver.table.rows > 3 and solver.table.entries > ROOTS
 
 
-def test_incremental_adds_one_infoset_per_trajectory():
+def test_incremental_table_adds_at_most_one_infoset_per_trajectory():
     source = simulated.source_of(games.goofspiel(4, "descending"))
     solver = SampledTableSolver(
         source, MCCFRConfig("test", batch=1, incremental=True), seed=1, max_bytes=10**6
@@ -246,7 +250,7 @@ def test_incremental_adds_one_infoset_per_trajectory():
         solver.run(1)
         assert solver.table.rows <= 2 * iteration
     assert solver.table.rows > 4
-    # Averages can only be exact if the player's infosets before are there, too.
+    # Averages are exact only if the table has the player's earlier infosets too.
     table = solver.table
     deep = np.flatnonzero(table.depth[: table.rows])
     assert (table.parent[deep] >= ROOTS).all()
@@ -254,10 +258,10 @@ def test_incremental_adds_one_infoset_per_trajectory():
 
 
 def test_baselines_lower_the_variance():
-    """Of the regrets of batches of 32 at uniform strategies, summed over all entries.
+    """The variance is that of regrets of batches of 32 with uniform strategies.
 
-    Measured: 0.39 times. 45 batches give a hundred values each: the bound is ten
-    standard errors of the ratio away, or more.
+    The measured ratio is 0.39. With 45 batches and a hundred entries, the bound is at
+    least ten standard errors of the ratio away.
     """
     source = simulated.source_of(games.goofspiel(4, "descending"))
     variances = []
@@ -277,8 +281,8 @@ def test_baselines_lower_the_variance():
     assert variances[1] < 0.6 * variances[0]
 
 
-def test_a_baseline_moves_by_its_decay():
-    """A fresh baseline takes 1 - (1 - decay)^n of the mean of n samples."""
+def test_baselines_move_by_their_decay():
+    """A new baseline is 1 - (1 - decay)^n times the mean of n samples."""
     source = simulated.source_of("python_rock_paper_scissors(num_actions=3)")
     table = InfosetTable(10**6, source.max_actions, baselines=True)
     config = MCCFRConfig("test", baseline="average", decay=0.25, epsilon=1.0, batch=50)
@@ -294,22 +298,22 @@ def test_a_baseline_moves_by_its_decay():
         assert table.baseline[ROOTS + action] == pytest.approx(expected, abs=1e-6)
 
 
-def test_games_without_recall_are_refused():
-    class Forgets(RulesSource):
-        """All decisions of a player are one infoset."""
+def test_rejects_games_with_imperfect_recall():
+    class OneInfosetPerPlayer(RulesSource):
+        """Batched rules in which all decisions of a player are one infoset."""
 
         def keys_of(self, rows, player):
             return np.full((len(rows), 2), player, np.uint64)
 
     game = games.goofspiel(4, "descending")
-    source = Forgets(simulated.source_of(game).game)
+    source = OneInfosetPerPlayer(simulated.source_of(game).game)
     solver = SampledTableSolver(
         source, MCCFRConfig("test", batch=8), seed=1, max_bytes=10**6
     )
     with pytest.raises(InvalidGameError, match="different numbers of legal actions"):
         solver.run(3)
     kuhn = simulated.source_of("kuhn_poker")
-    source = Forgets(kuhn.game, kuhn.rules)
+    source = OneInfosetPerPlayer(kuhn.game, kuhn.rules)
     solver = SampledTableSolver(
         source, MCCFRConfig("test", batch=64), seed=1, max_bytes=10**6
     )
@@ -317,7 +321,7 @@ def test_games_without_recall_are_refused():
         solver.run(3)
 
 
-def test_matching():
+def test_regret_matching_with_legal_actions_and_exploration():
     regret = np.array([[1.0, -1, 0], [3, -2, 0], [9, 9, 5]])
     legal = np.array([[True] * 3, [True] * 3, [False, False, True]])
     sigma = strategy.match(regret, legal, np.array([2, 2, 3]), 0.0)
@@ -326,8 +330,7 @@ def test_matching():
     np.testing.assert_allclose(mixed[:, 0], [0.3, 0.7, 0])
 
 
-def test_settings_are_not_changed_by_names():
-    """A configuration of the compiled solver runs here as far as it can."""
+def test_solver_does_not_change_the_settings_of_a_configuration():
     config = find("os-mccfr(batch=128)").config
     solver = SampledTableSolver(
         simulated.source_of("kuhn_poker"), config, seed=1, max_bytes=10**6

@@ -1,4 +1,4 @@
-"""The solver: what it refuses, bits, checkpoints, limits, and that it converges."""
+"""The table solver: settings, reproducibility, memory limits and convergence."""
 
 import io
 
@@ -39,8 +39,8 @@ def arrays(solver: SampledTableSolver) -> dict[str, list]:
 
 
 @pytest.mark.parametrize("algorithm", ALGORITHMS)
-def test_the_same_seed_gives_the_same_bits(algorithm):
-    """In one go, or with a checkpoint in between that has been in a file."""
+def test_same_seed_is_bitwise_reproducible_and_resumes(algorithm):
+    """The second solver saves its state to a file, and a third one resumes from it."""
     one, two, other = (make(algorithm, seed=seed) for seed in (1, 1, 2))
     one.run(6)
     two.run(4)
@@ -49,7 +49,7 @@ def test_the_same_seed_gives_the_same_bits(algorithm):
     np.savez(file, **two.arrays())
     with np.load(io.BytesIO(file.getvalue()), allow_pickle=False) as saved:
         resumed = make(algorithm)
-        resumed.run(2)  # its rows go
+        resumed.run(2)  # `restore` replaces its rows
         resumed.restore({name: saved[name] for name in saved.files})
     assert resumed.seconds == two.seconds > 0
     resumed.run(2)
@@ -77,7 +77,7 @@ def test_the_same_seed_gives_the_same_bits(algorithm):
         ("os-mccfr(gamma=2000)", "gamma=2000.0 reduces .*; use at most 1000"),
     ],
 )
-def test_settings_that_need_a_tree(algorithm, said):
+def test_rejects_settings_that_need_a_game_tree(algorithm, said):
     with pytest.raises(ValueError, match=said):
         make(algorithm)
 
@@ -86,8 +86,8 @@ def settings_of(algorithm):
     return find(algorithm).config_in("simulator")
 
 
-def test_defaults_without_compiling():
-    """What a string does not say is best for a growing table; a configuration stays."""
+def test_defaults_in_the_simulator_form():
+    """Strings get defaults that suit growing tables; configurations do not change."""
     plain = settings_of("vr-mccfr")
     assert (plain.batch, plain.incremental, plain.epsilon) == (4096, True, 1.0)
     said = settings_of("vr-mccfr(batch=7,incremental=false)")
@@ -100,8 +100,8 @@ def test_defaults_without_compiling():
 
 
 @pytest.mark.parametrize("alternating", [True, False])
-def test_who_answers_whom(alternating):
-    """Player 1 meets player 0's next strategy, or the one that player 0 had."""
+def test_player_1_responds_to_the_updated_strategy_if_alternating(alternating):
+    """Without alternation, player 1 responds to player 0's previous strategy."""
     algorithm = f"os-mccfr(batch=64,alternating={str(alternating).lower()})"
     solver = make(algorithm)
     solver.run(2)
@@ -126,8 +126,8 @@ def test_who_answers_whom(alternating):
 
 @pytest.mark.parametrize("averaging", ["exact", "sampled"])
 @pytest.mark.parametrize("gamma", [20, 1000])
-def test_weights_never_leave_the_numbers(gamma, averaging):
-    """120^20 is no float32, 120^1000 none at all: the unit grows with the weights."""
+def test_large_exponents_of_weights_do_not_overflow(gamma, averaging):
+    """120^20 overflows float32 and 120^1000 float64, so the unit of weights grows."""
     algorithm = f"os-mccfr(batch=4,gamma={gamma},averaging={averaging})"
     solver = make(algorithm, "kuhn_poker")
     solver.run(120)
@@ -139,7 +139,7 @@ def test_weights_never_leave_the_numbers(gamma, averaging):
         assert found.probabilities(row).sum() == pytest.approx(1, abs=1e-6)
 
 
-def test_bad_arguments():
+def test_rejects_invalid_arguments():
     with pytest.raises(ValueError, match="seed"):
         make("os-mccfr", seed=-1)
     with pytest.raises(ValueError, match="max_bytes"):
@@ -150,19 +150,19 @@ def test_bad_arguments():
 
 
 @pytest.mark.parametrize("max_bytes", [1, 1000, 400_000])
-def test_memory_for_less_than_a_trajectory(max_bytes):
+def test_rejects_memory_for_less_than_a_trajectory(max_bytes):
     with pytest.raises(GameTooLargeError, match="allow more memory, or choose a smal"):
         make("os-mccfr(batch=1024)", max_bytes=max_bytes)
 
 
-def test_narrowing_is_said_once(absl_log):
+def test_warns_once_if_external_sampling_is_narrowed(absl_log):
     solver = make("es-mccfr(batch=64)", games.goofspiel(5, "descending"))
     solver.run(3)
     assert absl_log.text.count("one action below") == 1
 
 
-def test_a_full_table_goes_on(absl_log):
-    """It keeps under the limit, and the rows that it has still learn."""
+def test_run_continues_when_the_table_is_full(absl_log):
+    """The table stays below the limit, and its rows are still updated."""
     solver = make("vr-mccfr(batch=64)", max_bytes=400_000)
     solver.run(2)
     tight = make("vr-mccfr(batch=64)", max_bytes=solver_bytes(solver) + 3000)
@@ -178,7 +178,7 @@ def test_a_full_table_goes_on(absl_log):
 
 
 def solver_bytes(solver: SampledTableSolver) -> int:
-    """What the batch takes."""
+    """Return the memory that a batch needs."""
     source = solver.source
     length = source.game.max_game_length()
     return batch_bytes(solver.config, source.max_actions, length)
@@ -189,8 +189,8 @@ def nash_conv(solver: SampledTableSolver, tree: reference.Tree) -> float:
     return reference.nash_conv(tree, simulated.policy_of(tree, keys, solver.average()))
 
 
-def test_nash_conv_falls():
-    """From 0.917 to less than 0.08; measured 0.02 to 0.05 over ten seeds."""
+def test_nash_conv_decreases():
+    """Uniform play has NashConv 0.917; ten seeds reached 0.02 to 0.05."""
     solver = make("vr-mccfr+(batch=256)", "kuhn_poker")
     solver.run(60)
     tree = reference.Tree(solver.source.game)
@@ -207,15 +207,17 @@ def test_nash_conv_falls():
         ("python_leduc_poker", "vr-mccfr+(batch=512)"),
     ],
 )
-def test_as_good_as_compiled(game, algorithm, monkeypatch):
-    """After as many trajectories, NashConv is that of the compiled solver.
+def test_nash_conv_is_close_to_that_of_the_game_tree_solver(
+    game, algorithm, monkeypatch
+):
+    """After the same number of trajectories, both solvers have about the same NashConv.
 
-    Means over four seeds of logarithms, whose standard deviations are 0.1 to 0.36
-    (measured): that of the difference of two means is 0.25 or less, and it exceeds 0.6
-    by chance with odds of 2 % in the noisiest case. The seeds are fixed. Chance has
-    baselines in the compiled solver only.
+    The test compares means of logarithms over four seeds. Their standard deviations are
+    0.1 to 0.36 (measured), so that of the difference of two means is at most 0.25. It
+    exceeds 0.6 by chance with a probability of 2% in the noisiest case. The seeds are
+    fixed. Only the solver of game trees has baselines of chance.
     """
-    # Draws of trajectories that are walked one by one are independent, as here.
+    # Trajectories that are walked one by one have independent draws, as in the table.
     monkeypatch.setattr(choice, "visits_only", lambda *_, **__: True)
     tree = reference.Tree(simulated.source_of(game).game)
     compiled, sizes = build_tree(simulated.source_of(game).game), []

@@ -1,4 +1,4 @@
-"""OpenSpiel's states as a source of positions, here and in worker processes."""
+"""Positions from OpenSpiel's states, in this process and in worker processes."""
 
 import contextlib
 import os
@@ -22,7 +22,7 @@ LEDUC = "leduc_poker"
 
 
 def play(source, count, seed, *, branch=False):
-    """Positions of some histories by uniform play; `branch`: once all actions."""
+    """Return positions of uniform play; with `branch`, one step follows all actions."""
     random = np.random.default_rng(seed)
     found = [source.start(count, random)]
     while (live := np.flatnonzero(found[-1].player != TERMINAL)).size:
@@ -39,8 +39,8 @@ def play(source, count, seed, *, branch=False):
 
 
 @pytest.mark.parametrize("name", [LEDUC, "phantom_ttt", "goofspiel(num_cards=3)"])
-def test_positions_are_those_of_the_game(name):
-    """Keys differ exactly where information states differ."""
+def test_positions_equal_those_of_the_game(name):
+    """Keys differ exactly if information states differ."""
     source = StateSource(load_game(name))
     strings, total = {}, 0
     for positions in play(source, 60, 1):
@@ -61,15 +61,15 @@ def test_positions_are_those_of_the_game(name):
     assert len(set(strings.values())) == len(strings) > 20 and total > 200
 
 
-def test_returns_and_chance():
-    """Utilities are those of the deals; chance is drawn from its odds."""
+def test_utilities_and_chance_frequencies_are_correct():
+    """Utilities depend on the deals, which chance draws with equal probabilities."""
     game = pyspiel.load_game("kuhn_poker")
     source = StateSource(load_game(game))
     random = np.random.default_rng(3)
     begin = source.start(3000, random)
     cards = [tuple(d.state.history()) for d in begin.states]
-    # Six deals, each with a standard deviation of 20; five of them at most twice in a
-    # million draws of such a test.
+    # Each of the six deals has a standard deviation of 20; the bound of five standard
+    # deviations fails with a chance of about 2e-6.
     counts = [cards.count(deal) for deal in sorted(set(cards))]
     assert len(counts) == 6 and np.abs(np.array(counts) - 500).max() < 100
     after = source.step(begin.states, np.zeros(3000, int), random)
@@ -77,7 +77,7 @@ def test_returns_and_chance():
     assert (over.player == TERMINAL).all()
     higher = np.array([first > second for first, second in cards])
     np.testing.assert_array_equal(over.utility, np.where(higher, 1.0, -1.0))
-    # Positions stay what they were.
+    # Steps do not change the earlier positions.
     assert [len(d.state.history()) for d in begin.states[:5]] == [2] * 5
 
 
@@ -85,7 +85,7 @@ def test_returns_and_chance():
     ("count", "branch"),
     [(1, True), pytest.param(3, True, marks=pytest.mark.slow)],
 )
-def test_workers_give_the_same(count, branch):
+def test_workers_give_the_same_positions(count, branch):
     expected = play(StateSource(load_game(LEDUC)), 50, 7, branch=branch)
     with contextlib.closing(Workers(load_game(LEDUC), count)) as workers:
         assert workers.held_bytes > 0
@@ -97,8 +97,8 @@ def test_workers_give_the_same(count, branch):
 
 
 @pytest.mark.slow
-def test_workers_drop_what_nobody_has():
-    """Otherwise a long run would fill the memory."""
+def test_workers_free_positions_that_are_no_longer_used():
+    """Otherwise a long run would exhaust the memory."""
     with contextlib.closing(Workers(load_game(LEDUC), 1)) as workers:
         random = np.random.default_rng(0)
         pid = workers._workers[0].process.pid
@@ -113,7 +113,7 @@ def test_workers_drop_what_nobody_has():
 
 
 @pytest.mark.slow
-def test_a_game_written_in_python_has_memory_by_workers():
+def test_workers_support_python_games():
     name = "python_ii_goofspiel(num_cards=3)"
     with contextlib.closing(Workers(load_game(name), 2)) as workers:
         found = play(workers, 20, 0)
@@ -122,7 +122,7 @@ def test_a_game_written_in_python_has_memory_by_workers():
 
 
 @pytest.mark.slow
-def test_what_happens_to_workers_is_told():
+def test_failed_workers_raise_errors():
     random = np.random.default_rng(0)
     with contextlib.closing(Workers(load_game("kuhn_poker"), 2)) as workers:
         begin = workers.start(10, random)
@@ -149,7 +149,7 @@ if __name__ == "__main__":
 
 
 @pytest.mark.slow
-def test_killed_parents_leave_no_workers(tmp_path):
+def test_workers_end_when_their_parent_is_killed(tmp_path):
     script = tmp_path / "parent.py"
     script.write_text(_PARENT)
     parent = subprocess.Popen([sys.executable, script], stdout=subprocess.PIPE)
@@ -165,7 +165,7 @@ def test_killed_parents_leave_no_workers(tmp_path):
     assert len(own) == 2
 
 
-def test_refused():
+def test_workers_reject_invalid_arguments():
     with pytest.raises(ValueError, match="workers=0 must"):
         Workers(load_game("kuhn_poker"), 0)
     made = made_games.random_game(1)
@@ -182,11 +182,10 @@ def test_refused():
         (made_games.Node(2, (0,), ("a", "b")), "current_player gives 2"),
     ],
 )
-def test_broken_games_are_refused_where_they_break(broken, named):
-    """The error names the history."""
+def test_rejects_invalid_games_and_names_the_history(broken, named):
     first = made_games.Node(0, (0,), ("a", "b"))
     game = made_games.MadeGame(lambda path: broken if path else first, "broken")
-    # load_game would examine the first histories itself.
+    # `load_game` would reject the game, because it checks the first histories.
     source, random = StateSource(game), np.random.default_rng(0)
     begin, none = source.start(2, random), np.zeros(2, int)
     with pytest.raises(InvalidGameError, match=f"after 0:0 .*{named}"):
