@@ -1,4 +1,4 @@
-"""Bounds of an agent's NashConv from its answers, and the test for memory."""
+"""Tests of the bounds of an agent's NashConv, and of the test for memory."""
 
 import itertools
 
@@ -14,14 +14,14 @@ from tests.support.games import compiled as game_tree
 
 
 def random_behaviour(decisions, random):
-    """Exponential numbers, divided by their sums."""
+    """Sample the probabilities of each infoset uniformly from the simplex."""
     numbers = random.standard_exponential(decisions.num_sequences - 1)
     owner = decisions.owner[1:]
     return np.append(1.0, numbers / np.bincount(owner, numbers)[owner])
 
 
-def moves(decisions, behaviour, count, random):
-    """Independent moves at all infosets, float64 [count, S]."""
+def sample_pure_strategies(decisions, behaviour, count, random):
+    """Sample independent pure strategies, float64 [count, S]."""
     answers = np.zeros((count, decisions.num_sequences))
     answers[:, 0] = 1
     for first, size in zip(
@@ -33,8 +33,8 @@ def moves(decisions, behaviour, count, random):
 
 
 @pytest.mark.parametrize("name", ["kuhn", "leduc"])
-def test_known_probabilities_are_exact(name):
-    """Against OpenSpiel's NashConv."""
+def test_bounds_of_known_probabilities_equal_nash_conv(name):
+    """Compare with OpenSpiel's NashConv."""
     tree, random = game_tree(name), np.random.default_rng(1)
     behaviours = tuple(random_behaviour(d, random) for d in tree.decisions)
     total = 0.0
@@ -53,7 +53,7 @@ def test_known_probabilities_are_exact(name):
 
 
 def slow_bounds(tree, player, answers):
-    """The definitions, with a loop for each fold and each answer that is left out."""
+    """Compute the bounds by definition, with loops over folds and left-out answers."""
     form, agent = tree.sequence_form, tree.decisions[1 - player]
 
     def reach(some):
@@ -87,11 +87,13 @@ def slow_bounds(tree, player, answers):
 
 @pytest.mark.parametrize("count", [10, 13, 20])
 @pytest.mark.parametrize("player", [0, 1])
-def test_bounds_are_those_of_their_definition(count, player):
+def test_bounds_and_errors_equal_a_slow_implementation(count, player):
     tree, random = game_tree("kuhn"), np.random.default_rng(count)
     agent = tree.decisions[1 - player]
     # Unequal shares, so that no two actions are equally good.
-    answers = 0.9 * moves(agent, random_behaviour(agent, random), count, random)
+    answers = 0.9 * sample_pure_strategies(
+        agent, random_behaviour(agent, random), count, random
+    )
     answers += 0.1 * np.array([random_behaviour(agent, random) for _ in range(count)])
     bounds = value_bounds(tree, player, answers, np.ones(len(agent), bool))
     (lower, lower_error), (upper, upper_error) = slow_bounds(tree, player, answers)
@@ -106,8 +108,8 @@ def test_bounds_are_those_of_their_definition(count, player):
 
 
 @pytest.mark.parametrize("share", [0.0, 0.3, 0.6, 0.9])
-def test_infosets_without_answers_count_as_best_and_worst_case(share):
-    """Whatever the agent plays there, the value lies between both ends."""
+def test_bounds_hold_for_any_policy_at_infosets_without_answers(share):
+    """Fill these infosets with random strategies; each value lies within the bounds."""
     tree, random = game_tree("leduc"), np.random.default_rng(3)
     widths = []
     for player in range(2):
@@ -119,7 +121,7 @@ def test_infosets_without_answers_count_as_best_and_worst_case(share):
         for kind in range(6):
             other = random_behaviour(agent, random)
             if kind:  # pure
-                other = moves(agent, other, 1, random)[0]
+                other = sample_pure_strategies(agent, other, 1, random)[0]
             filled = np.where(known, behaviour, other)
             value = best_responses.best_response_value(
                 tree.sequence_form, player, reach_from_behaviour(agent, filled)
@@ -130,7 +132,7 @@ def test_infosets_without_answers_count_as_best_and_worst_case(share):
     assert min(widths) > 0.5
 
 
-def test_the_best_and_worst_case_of_one_infoset():
+def test_bounds_cover_the_best_and_worst_case_of_one_infoset():
     """In Kuhn poker, player 1 with the jack after a bet calls or folds.
 
     Player 0 bets with each card. A call of the jack costs player 1 one chip more than
@@ -153,8 +155,8 @@ def test_the_best_and_worst_case_of_one_infoset():
     assert bounds.upper == pytest.approx(max(values), abs=1e-12)
 
 
-def test_missing_answers_are_the_best_ones_for_the_agent_in_the_lower_bound():
-    """Of all pure strategies at three infosets without answers, by their payoffs."""
+def test_lower_bound_assumes_the_agents_best_missing_answers():
+    """Compare with all pure strategies at three infosets without answers."""
     tree, random = game_tree("leduc"), np.random.default_rng(4)
     form, agent = tree.sequence_form, tree.decisions[1]
     behaviour = random_behaviour(agent, random)
@@ -178,10 +180,11 @@ def test_missing_answers_are_the_best_ones_for_the_agent_in_the_lower_bound():
     assert min(values) < max(values) - 1e-3
 
 
-def test_open_card_payoffs_are_those_of_the_game():
+def test_open_card_payoffs_equal_the_known_value_of_kuhn_poker():
     tree = game_tree("kuhn")
     for player in range(2):
-        # With open cards and help, the better card wins two chips, and a fold one.
+        # With open cards and an opponent that cooperates, the player wins two chips
+        # with the better card, and one chip by a fold with the worse card.
         assert open_card_payoffs(tree, player)[0] == pytest.approx(1.5)
 
 
@@ -194,20 +197,20 @@ def tables(random, shift=0.0, infosets=20, count=10):
     return result
 
 
-def test_memoryless_agents_seldom_alarm():
-    """At the level of 1%, four alarms or more in 100 have a probability of 1.8%."""
+def test_memory_test_has_few_false_alarms():
+    """At a level of 1%, four or more alarms in 100 have a probability of 1.8%."""
     random = np.random.default_rng(5)
     alarms = sum(memory_test(tables(random), seed=n).has_memory for n in range(100))
     assert alarms <= 3
 
 
-def test_large_differences_are_found():
+def test_memory_test_detects_large_differences():
     random = np.random.default_rng(6)
     found = sum(memory_test(tables(random, 0.8), seed=n).has_memory for n in range(20))
     assert found >= 18
 
 
-def test_deterministic_agents_have_no_memory_that_shows():
+def test_memory_test_of_deterministic_agents():
     table = np.array([10, 0]), np.array([10, 0])
     assert memory_test([table] * 3).p_value == 1.0
     assert memory_test([]).p_value is None

@@ -1,4 +1,4 @@
-"""Coverage of the bounds of agents, simulated for policies whose NashConv is known.
+"""Tests of the coverage of agents' bounds, for policies whose NashConv is known.
 
 `python -m tests.evaluation.test_agent_coverage` writes the data of the page Evaluate a
 language-model agent: docs/benchmarks/data/agents.json.
@@ -43,7 +43,7 @@ def random_behaviour(decisions, random):
 
 @functools.cache
 def policies(game):
-    """Kinds and strategies: 66 of each game, and two more of Leduc poker."""
+    """Return (kind, strategies): 66 for each game, and two more for Leduc poker."""
     tree, random = tree_of(game), np.random.default_rng(7)
     uniform = tuple(map(uniform_behaviour, tree.decisions))
     equilibrium = query(tree, spiel_cr.solve(tree, "lp").average_policy())
@@ -63,8 +63,8 @@ def policies(game):
     return made
 
 
-def moves(decisions, behaviour, count, random):
-    """Independent moves at all infosets, float64 [count, S]."""
+def sample_pure_strategies(decisions, behaviour, count, random):
+    """Sample independent pure strategies, float64 [count, S]."""
     answers = np.zeros((count, decisions.num_sequences))
     answers[:, 0] = 1
     for first, size in zip(
@@ -76,33 +76,38 @@ def moves(decisions, behaviour, count, random):
 
 
 def simulate(game, behaviours, count, random):
-    """The exact value, both ends, and estimates: held-out, plug-in, on own answers."""
+    """Simulate the evaluation of an agent with known strategies.
+
+    Returns:
+      The exact NashConv, both ends of its interval, and three estimates: held-out,
+      plug-in, and by responses that are scored on the answers they were fitted to.
+    """
     tree = tree_of(game)
     low, high = best_responses.value_bounds(tree.sequence_form, behaviours)
-    parts, own = [], 0.0
+    parts, fitted = [], 0.0
     for player in range(2):
         agent = tree.decisions[1 - player]
-        answers = moves(agent, behaviours[1 - player], count, random)
+        answers = sample_pure_strategies(agent, behaviours[1 - player], count, random)
         everywhere = np.ones(len(agent), bool)
         parts.append(value_bounds(tree, player, answers, everywhere))
-        # A response that is fitted on half of the answers, and scored on them.
+        # The response is fitted to half of the answers and scored on the same half.
         half = answers[::2].mean(axis=0)[:, None]
         responder = AgentResponder(tree, player, everywhere)
-        own += float(responder.response_values(half, half)[0])
+        fitted += float(responder.response_values(half, half)[0])
     bounds = total_bounds(parts)
     lower, upper = bounds.interval
-    return high - low, max(0.0, lower), upper, bounds.lower, bounds.upper, own
+    return high - low, max(0.0, lower), upper, bounds.lower, bounds.upper, fitted
 
 
 def coverage(count, games=GAMES, every=1):
-    """Rows of the table: a game and a kind of policies each."""
+    """Return the rows of the table, one for each game and kind of policies."""
     random, rows = np.random.default_rng(2026), collections.defaultdict(list)
     for game in games:
         for kind, behaviours in policies(game)[::every]:
             rows[game, kind].append(simulate(game, behaviours, count, random))
     table = []
     for (game, kind), results in rows.items():
-        exact, lower, upper, cross, plug_in, own = np.array(results).T
+        exact, lower, upper, cross, plug_in, fitted = np.array(results).T
         table.append(
             {
                 "game": game,
@@ -117,7 +122,7 @@ def coverage(count, games=GAMES, every=1):
                 "mean_half_width": float((upper - lower).mean() / 2),
                 "mean_nash_conv": float(exact.mean()),
                 "bias_plug_in": float((plug_in - exact).mean()),
-                "bias_own_answers": float((own - exact).mean()),
+                "bias_own_answers": float((fitted - exact).mean()),
                 "bias_held_out": float((cross - exact).mean()),
             }
         )
@@ -125,7 +130,7 @@ def coverage(count, games=GAMES, every=1):
 
 
 class Agent:
-    """Sessions of an agent whose probabilities may change after other hands."""
+    """Simulated agent whose probabilities may differ after other hands of a session."""
 
     def __init__(self, shift, random):
         self._shift, self._random = shift, random
@@ -152,8 +157,8 @@ def memory_results():
 
 
 @pytest.mark.slow
-def test_coverage():
-    """By the bars of the evaluation: 95% of 200 within, 2.5% on each side and margin.
+def test_bounds_have_nominal_coverage():
+    """Check that about 95% of 200 intervals cover NashConv, with 2.5% on each side.
 
     With the nominal coverage of 95%, fewer than 184 of 200 have a probability of 2.4%.
     """
@@ -164,32 +169,32 @@ def test_coverage():
     assert sum(row["upper_fails"] for row in table) <= 9
     assert mean(table, "mean_half_width", "leduc_poker") <= 0.6
     for game in GAMES:
-        own, plug_in = (
+        fitted, plug_in = (
             mean(table, f"bias_{n}", game) for n in ("own_answers", "plug_in")
         )
-        assert own > plug_in > 0.02 > -0.02 > mean(table, "bias_held_out", game)
+        assert fitted > plug_in > 0.02 > -0.02 > mean(table, "bias_held_out", game)
 
 
 @pytest.mark.slow
-def test_width_with_many_answers():
+def test_intervals_are_narrow_with_many_answers():
     table = coverage(200, games=GAMES[1:2], every=4)
     assert mean(table, "mean_half_width", "leduc_poker") <= 0.15
 
 
 def mean(table, key, game):
-    """The mean over the policies of a game."""
+    """Return the mean over the policies of a game."""
     rows = [row for row in table if row["game"] == game]
     return np.average([r[key] for r in rows], weights=[r["number"] for r in rows])
 
 
 @pytest.mark.slow
-def test_memory():
-    """Four false alarms or more in 100 have a probability of 1.8%."""
+def test_memory_test_has_few_false_alarms_and_detects_changes():
+    """Four or more false alarms in 100 have a probability of 1.8%."""
     rows = memory_results()
     assert rows[0]["found"] <= 3 and rows[-1]["found"] == 20
 
 
-def test_the_data_are_those_of_this_program():
+def test_published_coverage_is_reproduced():
     data = json.loads(DATA.read_text())["coverage"]
     small = coverage(20, games=GAMES[:1])
     assert small == [pytest.approx(row) for row in data[: len(small)]]

@@ -1,4 +1,4 @@
-"""Evaluations of agents in other programs: intervals, budgets, resuming, memory."""
+"""Tests of evaluating agents in other programs: intervals, budgets, resuming."""
 
 import json
 import os
@@ -27,7 +27,7 @@ def example(name: str, *arguments: object, **settings: object) -> str:
 
 
 def noisy_policy(game, noise):
-    """The policy of the example noisy.py, as a function of a state."""
+    """Return the policy of the example noisy.py as a function of a state."""
 
     def probabilities(state):
         legal = state.legal_actions()
@@ -38,8 +38,8 @@ def noisy_policy(game, noise):
     return probabilities
 
 
-def test_a_noisy_agent():
-    """Kuhn poker has 12 infosets: 66 answers each, besides the memory test."""
+def test_interval_covers_nash_conv_of_a_noisy_agent():
+    """Kuhn poker has 12 infosets; each gets answers in addition to the memory test."""
     result = evaluate_agent("kuhn_poker", example("noisy.py", 0.4), queries=1000)
     exact = spiel_cr.nash_conv("kuhn_poker", noisy_policy("kuhn_poker", 0.4))
     low, high = result.interval
@@ -54,15 +54,15 @@ def test_a_noisy_agent():
     json.dumps(result.report(), allow_nan=False)
 
 
-def test_a_deterministic_agent_is_exact():
-    """Its NashConv by the policy that the rules define."""
+def test_interval_of_a_deterministic_agent_is_exact():
+    """Compare with the NashConv of the policy that noisy.py implements."""
     agent = example("noisy.py", 0)
     result = evaluate_agent("kuhn_poker", agent, queries=300, workers=2)
     exact = spiel_cr.nash_conv("kuhn_poker", noisy_policy("kuhn_poker", 0))
     assert result.interval == pytest.approx((exact, exact), abs=1e-9)
 
 
-def test_probabilities_need_one_answer_each():
+def test_agents_with_probabilities_are_queried_once_per_infoset():
     agent = example("solution.py", 10, timeout=120)
     result = evaluate_agent("kuhn_poker", agent, queries=15)
     exact = spiel_cr.nash_conv("kuhn_poker", "cfr+(iterations=10)")
@@ -70,25 +70,24 @@ def test_probabilities_need_one_answer_each():
     assert (result.answers, result.queries) == (1, 12)
 
 
-def test_another_language():
-    """In JavaScript; its moves are deterministic."""
+def test_evaluates_an_agent_in_javascript():
     agent = f'process(command="node {agents.FOLDER / "agent.js"}")'
     low, high = evaluate_agent("kuhn_poker", agent, queries=150).interval
-    # It always passes, which are its first legal actions.
+    # The agent always plays its first legal action, which is to pass.
     exact = spiel_cr.nash_conv("kuhn_poker", noisy_policy("kuhn_poker", 0))
     assert (low, high) == pytest.approx((exact, exact), abs=1e-9)
 
 
-def test_a_recorded_transcript():
-    """Ten answers of noisy.py at each infoset of Kuhn poker."""
+def test_interval_covers_nash_conv_of_a_replayed_transcript():
+    """The transcript has ten answers of noisy.py at each infoset of Kuhn poker."""
     agent = example("replay.py", agents.FOLDER / "transcript.jsonl")
     low, high = evaluate_agent("kuhn_poker", agent, queries=300).interval
     exact = spiel_cr.nash_conv("kuhn_poker", noisy_policy("kuhn_poker", 0.4))
     assert low <= exact <= high and high - low < 1
 
 
-def test_the_agent_with_rules():
-    """Its answers to hands of Leduc poker, by the rules in its first line."""
+def test_rule_based_example_follows_its_rules():
+    """Check its moves in Leduc poker against the rules in its first line."""
     bot = spiel_cr.load_bot("leduc_poker", example("rule_based.py"), 0)
     # The card of player 0, and the move: fold is 0, call 1, raise 2.
     for card, moves in ((0, (1, 0)), (2, (1, 1)), (4, (2, 2))):
@@ -101,8 +100,8 @@ def test_the_agent_with_rules():
         assert bot.step(state) == moves[1]
 
 
-def test_the_language_model():
-    """Its LSTM layer against flax, and its sentence about the cards."""
+def test_language_model_example_equals_flax_and_describes_cards():
+    """Compare its LSTM layer with flax, and check its sentence about the cards."""
     names = runpy.run_path(str(agents.FOLDER / "language_model.py"))
     random = np.random.default_rng(0)
     inputs = random.normal(size=(5, 3)).astype(np.float32)
@@ -145,7 +144,7 @@ def test_crashes_are_counted():
     assert result.interval[0] - 0.1 <= exact <= result.interval[1]
 
 
-def test_the_rule_error_stops_and_keeps_the_answers(tmp_path):
+def test_on_invalid_error_stops_the_run_and_keeps_the_answers(tmp_path):
     agent = example("crashing.py", retries=0, on_invalid="error")
     with pytest.raises(ValueError, match="1 invalid answers"):
         evaluate_agent("kuhn_poker", agent, queries=240, out=tmp_path)
@@ -154,7 +153,7 @@ def test_the_rule_error_stops_and_keeps_the_answers(tmp_path):
 
 
 def test_small_budgets_leave_infosets_out():
-    """Ten answers each, at those with the largest stakes: the first decisions."""
+    """Each player's first decisions get ten answers, because they have the largest stakes."""
     agent = example("noisy.py", 0.4)
     result = evaluate_agent("kuhn_poker", agent, queries=75)
     assert (result.answers, result.queries) == (10, 60)
@@ -166,7 +165,7 @@ def test_small_budgets_leave_infosets_out():
     assert exact <= complete.interval[1] <= result.interval[1]
 
 
-def test_cost_limits(tmp_path):
+def test_queries_stop_at_the_cost_limit(tmp_path):
     script = tmp_path / "agent.py"
     text = (agents.FOLDER / "noisy.py").read_text()
     script.write_text(
@@ -179,8 +178,8 @@ def test_cost_limits(tmp_path):
     assert np.isfinite(high) and low <= high
 
 
-def test_answers_of_all_hands_are_logged(tmp_path):
-    """With two units each, as many as the agent counts itself."""
+def test_queries_and_costs_of_all_hands_are_counted(tmp_path):
+    """The agent counts its answers, and reports a cost of two units for each."""
     script, log = tmp_path / "agent.py", tmp_path / "log"
     text = (agents.FOLDER / "noisy.py").read_text()
     script.write_text(
@@ -196,8 +195,7 @@ def test_answers_of_all_hands_are_logged(tmp_path):
 
 
 @pytest.mark.parametrize("workers", [1, 3])
-def test_logged_answers_are_not_queried_again(tmp_path, workers):
-    """An agent that has answered all would fail now."""
+def test_truncated_log_is_resumed_with_the_same_result(tmp_path, workers):
     agent = example("noisy.py", 0.4)
     first = evaluate_agent("kuhn_poker", agent, queries=300, out=tmp_path / "a")
     log = tmp_path / "a" / "answers.jsonl"
@@ -212,8 +210,8 @@ def test_logged_answers_are_not_queried_again(tmp_path, workers):
     assert {**first.report(), "seconds": 0} == {**second.report(), "seconds": 0}
 
 
-def test_a_folder_has_the_answers_of_one_agent(tmp_path):
-    """The command is the same, and the program behind it is another one."""
+def test_rejects_a_folder_with_answers_of_another_agent(tmp_path):
+    """The command is the same, but the program reports another version."""
     program = tmp_path / "agent.py"
     text = (agents.FOLDER / "noisy.py").read_text("utf-8")
     program.write_text(text, "utf-8")
@@ -225,8 +223,8 @@ def test_a_folder_has_the_answers_of_one_agent(tmp_path):
 
 
 @pytest.mark.slow
-def test_evaluations_that_are_killed_resume_with_the_same_result(tmp_path):
-    """At 20 moments, from the start of the process on."""
+def test_killed_evaluation_is_resumed_with_the_same_result(tmp_path):
+    """The process is killed 20 times, each time after a few more answers."""
     agent = example("noisy.py", 0.4)
     expected = evaluate_agent("kuhn_poker", agent, queries=600, seed=3)
     out = tmp_path / "out"
@@ -280,7 +278,7 @@ def test_parallel_queries_are_faster(tmp_path):
 
 
 def memory_agent(tmp_path) -> str:
-    """Passes in the first hand of a session, and bets in all later ones."""
+    """Return an agent that passes in a session's first hand and bets in later ones."""
     script = tmp_path / "agent.py"
     script.write_text(
         "import json, sys\n"
@@ -298,8 +296,8 @@ def memory_agent(tmp_path) -> str:
     return f'process(command="{sys.executable} {script}")'
 
 
-def test_agents_with_memory_are_bounded_by_matches(tmp_path):
-    """The response bluffs an agent that passes, and loses against one that bets."""
+def test_agents_with_memory_get_a_lower_bound_from_matches(tmp_path):
+    """The response bluffs an agent that passes, and loses to an agent that bets."""
     result = evaluate_agent("kuhn_poker", memory_agent(tmp_path), queries=2000)
     assert result.memory.has_memory
     low, high = result.interval
@@ -308,7 +306,7 @@ def test_agents_with_memory_are_bounded_by_matches(tmp_path):
     assert result.report()["at_most"] is None
 
 
-def test_invalid_arguments():
+def test_rejects_invalid_arguments():
     with pytest.raises(ValueError, match="not an agent in another program"):
         evaluate_agent("kuhn_poker", "uniform")
     for name in ("queries", "workers", "cost_limit"):
@@ -316,8 +314,8 @@ def test_invalid_arguments():
             evaluate_agent("kuhn_poker", example("noisy.py"), **{name: 0})
 
 
-def test_games_of_constant_sum(tmp_path):
-    """The payoffs of matching pennies, and one more for both players."""
+def test_evaluates_games_of_constant_sum(tmp_path):
+    """The payoffs are those of matching pennies, plus one for both players."""
     path = tmp_path / "pennies.efg"
     path.write_text(
         'EFG 2 R "Pennies" { "A" "B" } ""\n'

@@ -1,4 +1,4 @@
-"""Recorded matches: AIVAT after the fact, and the costs of decisions."""
+"""Tests of recorded matches: AIVAT estimates, and the losses of decisions."""
 
 import collections
 import json
@@ -15,12 +15,14 @@ from tests.support.games import compiled
 
 
 @pytest.mark.parametrize("known", [True, False])
-def test_aivat_after_the_fact_is_that_of_play_matches(known, tmp_path, monkeypatch):
-    """Of the same matches, as trajectories of OpenSpiel."""
+def test_aivat_of_recorded_matches_equals_that_of_play_matches(
+    known, tmp_path, monkeypatch
+):
+    """The matches are recorded as OpenSpiel trajectories."""
     tree = compiled("leduc")
     reference = spiel_cr.solve(tree, "cfr+", 50)
-    first = "cfr+(iterations=3)" if known else _mover
-    players = (first, "uniform" if known else _mover)
+    first = "cfr+(iterations=3)" if known else _make_random_bot
+    players = (first, "uniform" if known else _make_random_bot)
     lines, original = [], matches_module.play_match
 
     def recorded(game, *arguments, **settings):
@@ -49,8 +51,8 @@ def test_aivat_after_the_fact_is_that_of_play_matches(known, tmp_path, monkeypat
     assert np.std(result.estimates) < np.std(result.returns)
 
 
-class _Mover(pyspiel.Bot):
-    """Moves at random, and gives no probabilities."""
+class _RandomBot(pyspiel.Bot):
+    """Bot that moves at random and provides no probabilities."""
 
     def __init__(self, player, seed):
         pyspiel.Bot.__init__(self)
@@ -66,11 +68,11 @@ class _Mover(pyspiel.Bot):
         return int(self._random.choice(state.legal_actions()))
 
 
-def _mover(player, seed):
-    return _Mover(player, seed)
+def _make_random_bot(player, seed):
+    return _RandomBot(player, seed)
 
 
-def test_own_logs_hold_the_same_matches(tmp_path):
+def test_aivat_of_tournament_logs_equals_the_logged_estimates(tmp_path):
     from spiel_cr.eval.tournaments.tournament import play_tournament
 
     bots = ["cfr+(iterations=3)", "uniform"]
@@ -90,8 +92,8 @@ def test_own_logs_hold_the_same_matches(tmp_path):
         assert result.estimates == pytest.approx(expected, abs=1e-12)
 
 
-def test_matches_of_a_bot_in_both_seats(tmp_path):
-    """Each deal of Kuhn poker in both seats, so that its result is a mean of both."""
+def test_reads_the_matches_of_a_bot_in_both_seats(tmp_path):
+    """The tournament plays each deal of Kuhn poker in both seats."""
     from spiel_cr.eval.tournaments.tournament import play_tournament
 
     bots = ["cfr+(iterations=3)", "uniform", "always_first"]
@@ -119,11 +121,11 @@ def test_matches_of_a_bot_in_both_seats(tmp_path):
         read_matches(path, bots[2])
 
 
-def test_habits_of_kuhn_poker():
-    """Player 1 with the king folds to a bet, and loses all that a call wins.
+def test_habits_report_the_losses_of_mistakes_in_kuhn_poker():
+    """Player 1 folds the king to a bet, or calls with the jack.
 
-    A call wins two chips, and a fold loses one. With the jack, a call loses one chip
-    more than a fold, because player 0 never bets the queen.
+    With the king, a call wins two chips, and a fold loses one. With the jack, a call
+    loses one chip more than a fold, because player 0 never bets the queen.
     """
     fold, call = (0, 2, 1, 0), (1, 0, 1, 1)
     result = review_matches("kuhn_poker", [fold, fold, call])
@@ -134,8 +136,8 @@ def test_habits_of_kuhn_poker():
     assert second.loss == pytest.approx(1, abs=0.01)
 
 
-def test_losses_are_those_of_slow_sums():
-    """Expected values over the hands of the other player, state by state."""
+def test_losses_equal_a_slow_enumeration():
+    """Sum the expected values over the opponent's hands, state by state."""
     tree = compiled("kuhn")
     reference = spiel_cr.solve(tree, "cfr+", 7)
     behaviours = reference.sequence_form_and_average()[1]
@@ -181,14 +183,14 @@ def test_losses_are_those_of_slow_sums():
         ("", "has no matches"),
     ],
 )
-def test_invalid_files(line, problem, tmp_path):
+def test_rejects_invalid_files(line, problem, tmp_path):
     path = tmp_path / "matches.jsonl"
     path.write_text(line)
     with pytest.raises(ValueError, match=problem):
         read_matches(path)
 
 
-def test_invalid_matches():
+def test_rejects_invalid_matches():
     with pytest.raises(ValueError, match="the action 5 is not legal after"):
         review_matches("kuhn_poker", [(0, 5)])
     with pytest.raises(ValueError, match="is not over"):

@@ -1,4 +1,4 @@
-"""Agents in other programs: messages, invalid answers, and security."""
+"""Tests of agents in other programs: messages, invalid answers, and security."""
 
 import http.server
 import json
@@ -27,74 +27,76 @@ def kuhn_state(*actions: int) -> pyspiel.State:
     return state
 
 
-def bot(mode: str, **settings) -> AgentBot:
+def make_bot(mode: str, **settings) -> AgentBot:
     command = agents.words(mode).strip('"')
     return AgentBot(KUHN, 0, config=AgentConfig(command=command, **settings))
 
 
-def answer(agent: AgentBot, state: pyspiel.State) -> agent_bot.Reply:
+def reply_to(agent: AgentBot, state: pyspiel.State) -> agent_bot.Reply:
     agent.get_policy(state)
     return agent.reply
 
 
 @pytest.mark.parametrize("mode", [*agents.BAD, *agents.OTHER])
-def test_bad_answers_are_counted_and_replaced_by_the_rule(mode):
+def test_invalid_answers_are_counted_and_replaced(mode):
     state, settings = kuhn_state(0, 1), {"timeout": 2.0, "retries": 0}
-    bad = bot(mode, **settings, on_invalid="first")
+    bad = make_bot(mode, **settings, on_invalid="first")
     assert bad.get_policy(state) == [(0, 1.0), (1, 0.0)]
     assert bad.reply.is_replaced and len(bad.reply.invalid) == 1
     bad.close()
 
 
-def test_surplus_output_is_not_an_answer_to_the_next_question():
-    talkative = bot("one answer too many", retries=0)
-    assert answer(talkative, kuhn_state(0, 1)).invalid == ()
+def test_surplus_output_does_not_answer_the_next_query():
+    talkative = make_bot("one answer too many", retries=0)
+    assert reply_to(talkative, kuhn_state(0, 1)).invalid == ()
     time.sleep(0.2)
-    assert answer(talkative, kuhn_state(0, 1)).invalid == ("output without a question",)
+    assert reply_to(talkative, kuhn_state(0, 1)).invalid == (
+        "output without a question",
+    )
 
 
-def test_rules_for_invalid_answers():
+def test_invalid_answers_become_uniform_play_or_an_error():
     state = kuhn_state(0, 1)
-    uniform = bot("illegal", retries=1)
+    uniform = make_bot("illegal", retries=1)
     assert uniform.get_policy(state) == [(0, 0.5), (1, 0.5)]
     assert uniform.reply.invalid == ("illegal action",) * 2
     with pytest.raises(
         ValueError, match="3 invalid answers to act after .* illegal action: {'7': 1.0}"
     ):
-        bot("illegal", on_invalid="error").get_policy(state)
+        make_bot("illegal", on_invalid="error").get_policy(state)
 
 
 @pytest.mark.parametrize("mode", ["exit", "list", "silent"])
-def test_agents_that_do_not_greet_are_errors(mode):
+def test_raises_without_a_valid_reply_to_hello(mode):
     with pytest.raises(ValueError, match="2 invalid answers to hello"):
-        bot(f"hello-{mode}", timeout=1.0, retries=1).provides_policy()
+        make_bot(f"hello-{mode}", timeout=1.0, retries=1).provides_policy()
 
 
-def test_time_limits_end_children_of_agents_too(tmp_path):
-    """A shell waits for its child, which keeps the pipe open."""
+def test_timeout_ends_child_processes_of_the_agent(tmp_path):
+    """The agent is a shell that waits for a child, which keeps the pipe open."""
     script = tmp_path / "agent.sh"
     mark = tmp_path / "survivor"
     script.write_text(f"(sleep 3; touch {mark}) & wait\n")
     config = AgentConfig(command=f"sh {script}", timeout=0.5, retries=0)
     waiting = AgentBot(KUHN, 0, config=config)
     start = time.perf_counter()
-    assert answer(waiting, kuhn_state(0, 1)).invalid == ("timeout",)
+    assert reply_to(waiting, kuhn_state(0, 1)).invalid == ("timeout",)
     assert time.perf_counter() - start < 2
     time.sleep(3)
     assert not mark.exists()
 
 
-def test_no_shell_reads_the_command(tmp_path):
+def test_command_is_not_run_by_a_shell(tmp_path):
     mark = tmp_path / "mark"
     command = f"{sys.executable} -c pass ; touch {mark} $(touch {mark})"
     config = AgentConfig(command=command, retries=0)
     harmless = AgentBot(KUHN, 0, config=config)
-    assert answer(harmless, kuhn_state(0, 1)).invalid == ("ended",)
+    assert reply_to(harmless, kuhn_state(0, 1)).invalid == ("ended",)
     assert not mark.exists()
 
 
-def test_messages_hold_what_the_player_knows(tmp_path):
-    """Neither the opponent's card nor the deal is in any message."""
+def test_messages_reveal_only_the_information_of_the_player(tmp_path):
+    """No message contains the opponent's card or the deal."""
     script, log = tmp_path / "agent.py", tmp_path / "log"
     script.write_text(
         "import json, sys\n"
@@ -126,7 +128,7 @@ def test_messages_hold_what_the_player_knows(tmp_path):
     assert max(len(act["history"]) for act in acts) == 1
 
 
-def test_observations_are_those_of_openspiel():
+def test_observation_is_none_if_the_game_does_not_provide_one():
     state = pyspiel.load_game("tic_tac_toe").new_initial_state()
     fields = agent_bot.decision_fields(state)
     assert fields["observation"]["board"] == ["."] * 9
@@ -134,8 +136,8 @@ def test_observations_are_those_of_openspiel():
 
 
 @pytest.mark.parametrize("seat", [0, pytest.param(1, marks=pytest.mark.slow)])
-def test_probabilities_that_are_announced_make_a_policy(seat):
-    """The agent solves the game by the same algorithm."""
+def test_agents_with_probabilities_are_evaluated_exactly(seat):
+    """The agent solves the game with the same algorithm."""
     command = f"{sys.executable} {agents.FOLDER / 'solution.py'} 20"
     agent = f'process(command="{command}",timeout=120)'
     # An agent in the other seat would be a second process that solves the game.
@@ -156,7 +158,7 @@ def test_probabilities_that_are_announced_make_a_policy(seat):
         *("http://user@example.com", "http://127.0.0.1@example.com", "http://[::2]"),
     ],
 )
-def test_other_machines_are_not_allowed(url):
+def test_rejects_remote_addresses_by_default(url):
     with pytest.raises(ValueError, match="not on this machine"):
         AgentConfig(url=url)
     assert AgentConfig(url=url, allow_remote=True).url == url
@@ -165,7 +167,7 @@ def test_other_machines_are_not_allowed(url):
 @pytest.mark.parametrize(
     "url", ["ftp://127.0.0.1", "file:///etc/passwd", "http://", "x", "http://[::1"]
 )
-def test_addresses_must_be_http(url):
+def test_rejects_invalid_addresses(url):
     with pytest.raises(ValueError, match="url="):
         AgentConfig(url=url, allow_remote=True)
 
@@ -183,19 +185,19 @@ def test_addresses_must_be_http(url):
         ("http(url=http://127.0.0.1,command=x)", "unknown parameter 'command'"),
     ],
 )
-def test_invalid_strings(text, problem):
+def test_rejects_invalid_bot_strings(text, problem):
     with pytest.raises(ValueError, match=problem):
         spiel_cr.load_bot("kuhn_poker", text, 0)
 
 
-def test_commands_that_do_not_exist():
+def test_raises_if_the_command_does_not_exist():
     agent = AgentBot(KUHN, 0, config=AgentConfig(command="nothing-there"))
     with pytest.raises(ValueError, match="nothing-there.*cannot be started"):
-        answer(agent, kuhn_state(0, 1))
+        reply_to(agent, kuhn_state(0, 1))
 
 
-class _Bad(http.server.BaseHTTPRequestHandler):
-    """Answers by the path of the address."""
+class _FaultyAgent(http.server.BaseHTTPRequestHandler):
+    """HTTP agent whose errors depend on the path of the request."""
 
     posts: list[str] = []
 
@@ -231,7 +233,7 @@ class _Bad(http.server.BaseHTTPRequestHandler):
 
 @pytest.fixture(scope="module")
 def address():
-    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), _Bad)
+    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), _FaultyAgent)
     server.daemon_threads = True
     thread = threading.Thread(target=server.serve_forever, daemon=True)
     thread.start()
@@ -251,19 +253,19 @@ def address():
         ("/closed", ("no connection",)),
     ],
 )
-def test_answers_over_http(address, path, kinds, monkeypatch):
-    """A proxy of the environment would not answer."""
+def test_http_agents_reply_or_report_the_error(address, path, kinds, monkeypatch):
+    """The proxy that the environment names is ignored: it would not answer."""
     monkeypatch.setenv("http_proxy", "http://127.0.0.1:9")
-    _Bad.posts.clear()
+    _FaultyAgent.posts.clear()
     config = AgentConfig(url=address + path, timeout=1.0, retries=0)
     start = time.perf_counter()
     agent = AgentBot(KUHN, 0, config=config)
-    assert answer(agent, kuhn_state(0, 1)).invalid == kinds
+    assert reply_to(agent, kuhn_state(0, 1)).invalid == kinds
     assert time.perf_counter() - start < 3
-    assert set(_Bad.posts) == {path}
+    assert set(_FaultyAgent.posts) == {path}
 
 
-def test_the_example_server(tmp_path):
+def test_plays_matches_against_the_example_server(tmp_path):
     program = [sys.executable, agents.FOLDER / "server.py", "0"]
     with subprocess.Popen(program, stdout=subprocess.PIPE, text=True) as server:
         port = int(server.stdout.readline())

@@ -1,4 +1,4 @@
-"""The review of a match, compared with recursion over OpenSpiel's states."""
+"""Tests of match reviews, compared with a recursion over OpenSpiel's states."""
 
 import numpy as np
 import pyspiel
@@ -27,7 +27,7 @@ def best_value(group, player, probabilities):
       player: Player who maximises.
       probabilities: Function from a state to the opponent's action probabilities.
     """
-    total, asked = 0.0, {}
+    total, infosets = 0.0, {}
     stack = list(group)
     while stack:
         weight, state = stack.pop()
@@ -37,11 +37,11 @@ def best_value(group, player, probabilities):
             stack += [(weight * p, state.child(a)) for a, p in state.chance_outcomes()]
         elif state.current_player() == player:
             key = state.information_state_string(player)
-            asked.setdefault(key, []).append((weight, state))
+            infosets.setdefault(key, []).append((weight, state))
         else:
             odds = probabilities(state)
             stack += [(weight * p, state.child(a)) for a, p in odds.items()]
-    for members in asked.values():
+    for members in infosets.values():
         total += max(
             best_value([(w, s.child(a)) for w, s in members], player, probabilities)
             for a in members[0][1].legal_actions()
@@ -151,9 +151,9 @@ def test_story_names_chance_and_both_players():
     tree = games.compiled("kuhn")
     bots = [Scripted(lambda state, a=action: a) for action in (1, 0)]
     match = play_match(tree, bots, np.random.default_rng(0))
-    told = review.story(after(tree.game, *match.actions), ("you", "bot"))
-    assert [who for who, _ in told] == ["chance", "chance", "you", "bot"]
-    assert [what for _, what in told[2:]] == ["Bet", "Fold"]
+    lines = review.story(after(tree.game, *match.actions), ("you", "bot"))
+    assert [player for player, _ in lines] == ["chance", "chance", "you", "bot"]
+    assert [action for _, action in lines[2:]] == ["Bet", "Fold"]
 
 
 def test_review_shows_the_beliefs_of_the_bot_at_its_last_move():
