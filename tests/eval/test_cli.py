@@ -292,7 +292,7 @@ def test_lp_output_has_no_rate_no_bar_and_no_negative_nash_conv(capsys, monkeypa
     assert "iterations/s" in told(capsys, "solve", *KUHN, "--algorithm", "cfr")[1]
 
 
-def test_spot_help_describes_what_plot_draws():
+def test_spot_help_describes_the_plot():
     said = " ".join(main.make_help_pages()["spot"].split())
     wanted = "--plot PATH draw the curve of NashConv (with locks, if there are any) as"
     assert wanted in said

@@ -231,7 +231,7 @@ def test_search_is_queried_at_every_infoset():
     assert fast["error"] is None and fast["nash_conv"] is None
 
 
-def test_descriptions_state_what_a_sample_follows():
+def test_descriptions_state_whether_all_actions_are_followed():
     """External sampling follows all actions of the updating player."""
     for name in ("es-mccfr", "openspiel-es-mccfr", "openspiel-es-mccfr-python"):
         assert "all actions of the player" in registry.find(name).how

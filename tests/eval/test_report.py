@@ -253,7 +253,7 @@ def test_restarted_runs_are_aligned_by_iterations():
     assert [band.iterations for band in row.curve] == [8, 32, 100]
 
 
-def test_report_says_why_openspiel_was_not_the_evaluator(tmp_path):
+def test_report_explains_why_openspiel_was_not_the_evaluator(tmp_path):
     reason = "3,000,000 histories are too many for OpenSpiel's tool"
     lines = [
         record(

@@ -72,7 +72,7 @@ def test_too_large_games_are_simulated_if_the_algorithm_samples(capsys):
         ((*SAMPLE, "--dtype", "float32"), "dtype='float32' needs .*; leave it out"),
     ],
 )
-def test_error_says_why_a_too_large_game_cannot_be_simulated(capsys, words, why):
+def test_error_explains_why_a_too_large_game_cannot_be_simulated(capsys, words, why):
     said = refused(capsys, "solve", "--game", "phantom_ttt", *LIMIT, *words)
     assert re.search(f"cannot be simulated: .*{why}", said)
 

@@ -141,7 +141,7 @@ def test_later_streets_are_averaged_over_cards(tmp_path, monkeypatch):
             assert row[1] == pytest.approx(share[here].sum(), rel=1e-3)
 
 
-def test_page_of_a_player_who_first_acts_on_a_later_street():
+def test_page_has_hands_of_a_player_that_first_acts_on_the_river():
     policy = random_spot_policy("5c9cJc2c", "none; river pot; cap 1", "AhAd;KhKd", "ip")
     page = spot_page.spot_page(policy, policy.form.sequence_form, "lead")
     assert "AhAd" in page.replace("AdAh", "AhAd")

@@ -153,7 +153,7 @@ def test_on_invalid_error_stops_the_run_and_keeps_the_answers(tmp_path):
 
 
 def test_small_budgets_leave_infosets_out():
-    """Each player's first decisions get ten answers, because they have the largest stakes."""
+    """Only the infosets of the largest stakes, the first ones, get ten answers each."""
     agent = example("noisy.py", 0.4)
     result = evaluate_agent("kuhn_poker", agent, queries=75)
     assert (result.answers, result.queries) == (10, 60)

@@ -37,7 +37,7 @@ def test_gains_equal_openspiels(policies):
     assert min(gains) > 0.1, "the solution wins against uniform play"
 
 
-def test_gain_at_one_infoset_is_that_of_changing_it_alone(policies):
+def test_gain_at_one_infoset_equals_that_of_changing_only_it(policies):
     game, first, _ = policies
     tree = spiel_cr.build_tree(game, observations=True)
     state = game.new_initial_state()

@@ -468,7 +468,7 @@ def test_noise_is_proportional_to_values():
         assert row.std() / abs(value) == pytest.approx(0.25, abs=5 * 0.0028)
 
 
-def test_exact_values_are_those_of_a_best_response():
+def test_exact_values_equal_those_of_a_best_response():
     """Values after player 1's bet in kuhn_poker equal sums over OpenSpiel's states."""
     tree = tree_of("kuhn")
     # The trunk is so poor that means of the iterates differ from exact values.

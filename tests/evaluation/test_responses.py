@@ -504,7 +504,7 @@ def test_noise_of_estimated_policies_does_not_look_exploitable():
     assert misses <= 3
 
 
-def test_bots_behind_a_string_are_none_if_its_policy_is_exact():
+def test_bots_behind_returns_none_for_exact_policies():
     tree = games.compiled("kuhn")
     oos = "oos(solver=os-mccfr(batch=64),iterations=2)"
     for text, exact in (

@@ -22,7 +22,7 @@ def finished(tmp_path_factory):
     }
 
 
-def test_some_damaged_folders(finished, tmp_path):
+def test_some_damaged_folders_are_rejected_or_give_equal_results(finished, tmp_path):
     counts = collections.Counter(
         damaged_lines.check(done, tmp_path / "x", command, number)
         for command, done in finished.items()
@@ -33,14 +33,18 @@ def test_some_damaged_folders(finished, tmp_path):
 
 @pytest.mark.parametrize("first", [3, pytest.param(7, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("command", damaged_lines.COMMANDS)
-def test_forged_values_with_valid_checksums(finished, tmp_path, command, first):
+def test_changed_values_with_valid_checksums_are_detected_or_unused(
+    finished, tmp_path, command, first
+):
     """Values are exchanged, and checksums are computed again."""
     for number in range(first, 160, 8):
         damaged_lines.check(finished[command], tmp_path / "x", command, number)
 
 
 @pytest.mark.parametrize("more", [{"games": [KUHN, ""]}, {"seeds": 2**70}])
-def test_forged_settings_with_more_games_or_seeds(finished, tmp_path, more):
+def test_settings_with_more_games_or_seeds_do_not_change_results(
+    finished, tmp_path, more
+):
     """Games and seeds that a comparison does not use do not change its results."""
     work = tmp_path / "x"
     shutil.copytree(finished["compare"].folder, work)
@@ -51,7 +55,9 @@ def test_forged_settings_with_more_games_or_seeds(finished, tmp_path, more):
     assert code == 0 and results["games"][0] == finished["compare"].results["games"][0]
 
 
-def test_checker_reports_a_forged_line(finished, tmp_path, monkeypatch):
+def test_checker_reports_a_changed_line_with_a_valid_checksum(
+    finished, tmp_path, monkeypatch
+):
     """The line has a valid checksum, and the run reports unchanged results."""
     results = finished["playing"].results
 
@@ -70,7 +76,7 @@ def test_checker_reports_a_forged_line(finished, tmp_path, monkeypatch):
 
 
 @pytest.mark.slow
-def test_many_damaged_folders(tmp_path):
+def test_many_damaged_folders_are_rejected_or_give_equal_results(tmp_path):
     rows = run("damaged_lines", 0, 3200, tmp_path / "trials")
     assert not [fault for row in rows for fault in row["faults"]]
     assert sum("refused" in row["outcome"] for row in rows) > 1600

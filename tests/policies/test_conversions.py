@@ -166,7 +166,7 @@ def test_equal_information_states_of_both_players_are_rejected():
     "game", ["go_fish(ranks=2,suits=2)", "checkers(rows=4,columns=4)"]
 )
 def test_a_game_without_decisions_is_solved(game):
-    """Only chance acts, or nobody, and OpenSpiel's table has no states."""
+    """Only chance acts, or the root is terminal; OpenSpiel's table has no states."""
     result = spiel_cr.solve(game, "lp")
     assert result.nash_conv() == 0
     policy = result.average_policy()

@@ -18,7 +18,7 @@ def results():
     return [spiel_cr.solve(GAME, name, goal) for name in ("cfr+", "dcfr")]
 
 
-def test_game_value_is_that_of_the_average_policy(results):
+def test_game_value_equals_that_of_the_average_policy(results):
     policy = results[0].average_policy()
     start = results[0].game.new_initial_state()
     expected = expected_game_score.policy_value(start, [policy] * 2)[0]

@@ -125,7 +125,7 @@ def test_ranges_and_values_equal_recursion(monkeypatch, person):
     assert decisions >= 6
 
 
-def test_review_of_a_too_large_game_explains_what_is_missing():
+def test_review_of_a_too_large_game_omits_ranges_and_exact_values():
     bots = [spiel_cr.load_bot("phantom_ttt", "uniform", seat) for seat in range(2)]
     match = play_match("phantom_ttt", bots, np.random.default_rng(1))
     found = review.Reviewer(pyspiel.load_game("phantom_ttt")).review(match, 0, bots[1])

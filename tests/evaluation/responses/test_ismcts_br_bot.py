@@ -148,7 +148,7 @@ def test_predicted_values_are_replaced_by_simulated_ones():
     assert root.totals == [0, 2 * 3] and root.visits == [0, 2]
 
 
-def test_values_are_those_of_the_most_visited_actions(monkeypatch):
+def test_values_equal_those_of_the_most_visited_actions(monkeypatch):
     """Incremental values equal those that all simulations together give at the end."""
     game = pyspiel.load_game("leduc_poker")
     ended, parents = Counter(), {}
@@ -386,7 +386,7 @@ def test_complete_beliefs_win_more_than_drawn_ones_at_equal_budget():
     assert values["all"] > values["drawn"]
 
 
-def test_few_draws_histories_by_weight_without_bias():
+def test_few_samples_histories_by_weight_without_bias():
     """Over all starting points of the draws, the mean of each history is its weight."""
     state = pyspiel.load_game("kuhn_poker").new_initial_state()
     edges = [(state, move, share) for move, share in enumerate([0.5, 0.02, 0.3, 0.18])]

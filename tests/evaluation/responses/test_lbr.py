@@ -173,7 +173,7 @@ def test_action_values_in_kuhn_poker_by_hand():
 
 
 def test_only_one_reply_of_the_opponent_is_considered():
-    """In Leduc poker, nobody raises after the opponent's reply.
+    """In Leduc poker, neither player raises after the opponent's reply.
 
     The opponent replies to a call with a raise to 3 (2 and the ante), and to a raise to
     3 with one to 5. The player calls both. The winner depends on the cards only, so the

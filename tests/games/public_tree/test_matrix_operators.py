@@ -123,7 +123,7 @@ def test_one_block_is_a_dense_matrix(shape):
     check(SparseMatrix(0, shape, entries), 4, rng, DenseMatrix)
 
 
-def test_matrix_without_entries():
+def test_matrix_without_entries_uses_dense_blocks():
     nothing = np.zeros(0, int)
     payoff_matrix = SparseMatrix(
         0, (3, 2), sum_entries(nothing, nothing, nothing, (3, 2))
@@ -319,7 +319,7 @@ def test_contiguous_blocks_use_block_runs(mixed):
     check(payoff_matrix, 3, rng, DenseBlocks if mixed else BlockRuns)
 
 
-def test_narrow_block_with_many_leaves():
+def test_narrow_block_with_many_leaves_uses_a_dense_matrix():
     """The operator is a dense matrix for 5,000 leaves, too."""
     rng = np.random.default_rng(4)
     i, j = np.indices((3, 4)).reshape(2, -1)

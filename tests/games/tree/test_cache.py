@@ -251,7 +251,7 @@ def test_files_of_other_games_are_replaced(tmp_path):
     same(build_tree("kuhn_poker", cache=tmp_path), plain)
 
 
-def test_unwritable_cache_folders(tmp_path, monkeypatch):
+def test_cache_rejects_a_file_and_ignores_a_full_disk(tmp_path, monkeypatch):
     file = tmp_path / "file"
     file.write_text("")
     with pytest.raises(ValueError, match="is a file; give a folder"):

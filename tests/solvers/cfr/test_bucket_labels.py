@@ -436,7 +436,7 @@ def test_rejects_invalid_bucket_options(options, words):
         solve_with(games.compiled("kuhn"), iterations=2, **options)
 
 
-def test_buckets_if_a_player_never_acts():
+def test_accepts_buckets_if_a_player_never_acts():
     def rules(path):
         if path:
             return made_games.Node(made_games.TERMINAL, utility=path[0])

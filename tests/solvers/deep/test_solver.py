@@ -134,7 +134,7 @@ def test_tables_learn_kuhn_poker(algorithm):
     assert not np.array_equal(first, second)
 
 
-def test_nash_conv_is_that_of_the_average_policy():
+def test_nash_conv_equals_that_of_the_average_policy():
     game = game_of("kuhn")
     solver = DeepSolver(game, f"sd-cfr({TABLE})")
     with pytest.raises(ValueError, match="no average yet"):
