@@ -49,8 +49,9 @@ def assert_same(table, other, tolerance):
 
 # By hand: against always fold, a raise wins the ante of 1 for either player, because in
 # OpenSpiel's leduc_poker a player cannot fold before a bet. Against a player of Kuhn
-# poker that calls (or bets) with every card, a best response bets or calls with the high
-# card and checks or folds the low one: (1 * 2 + 0 + 1 * -1) / 3 = 1/3 for each player.
+# poker that calls (or bets) with every card, a best response bets or calls with the
+# high card and checks or folds the low one: (1 * 2 + 0 + 1 * -1) / 3 = 1/3 for each
+# player.
 @pytest.mark.parametrize(
     ("game", "kind", "expected"),
     [

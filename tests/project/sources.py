@@ -18,8 +18,8 @@ class Name(NamedTuple):
     """A name that a source file defines.
 
     Attributes:
-      place: path relative to the root of the repository, and line number.
-      name: the identifier, the command-line option or the JSON key.
+      place: Path relative to the root of the repository, and line number.
+      name: The identifier, the command-line option or the JSON key.
     """
 
     place: str

@@ -44,11 +44,11 @@ def open_page(path, folder, *, width, height=1200, script=""):
     """Open a page from a file, at any width.
 
     Args:
-      path: of the page.
-      folder: for the browser's own files and the picture.
-      width: of the page's window.
-      height: of the page's window.
-      script: JavaScript to run when all is loaded, as a person would click.
+      path: Path of the page.
+      folder: Folder for the browser's files and the screenshot.
+      width: Width of the page's window.
+      height: Height of the page's window.
+      script: JavaScript to run after the page has loaded, such as clicks.
 
     Returns:
       The page's HTML after its scripts have run, the path of a screenshot, the messages
@@ -100,8 +100,8 @@ class LiveBrowser:
         """Start the browser with one empty page.
 
         Args:
-          folder: for the browser's own files.
-          width, height: of the page's window, in its own pixels.
+          folder: Folder for the browser's files.
+          width, height: Size of the page's window in CSS pixels.
         """
         self._commands, to_browser = os.pipe()
         from_browser, self._answers = os.pipe()

@@ -30,11 +30,11 @@ class Detected(NamedTuple):
     """A public-tree game, with the mapping of the game tree's infosets to it.
 
     Attributes:
-      game: the public-tree game.
-      infosets: for each player int32 [I], the public-tree form's infoset of each
-        compiled one. The public-tree form numbers a player's infosets by its public
-        decisions in order of nodes, then by private states.
-      sequences: for each player int32 [S], the same for sequences.
+      game: The public-tree game.
+      infosets: For each player int32 [I], the public-tree form's infoset of each
+        infoset of the game tree. The public-tree form numbers a player's infosets by
+        its public decisions in order of nodes, then by private states.
+      sequences: For each player int32 [S], the same for sequences.
     """
 
     game: PublicTreeGame
@@ -62,11 +62,12 @@ class _Sorted:
     """The histories of a game by public node and deal.
 
     Attributes:
-      nodes: the public nodes, by the players' actions; by length, then in order.
-      round: of each node, from 0.
-      sizes: outcomes of chance by each round.
-      deals: of each round.
-      at: the history of a node and a deal.
+      nodes: Public nodes as sequences of the players' actions, sorted by length and
+        then lexicographically.
+      round: Round of each node, from 0.
+      sizes: Number of chance outcomes until each round.
+      deals: Deals of each round.
+      at: History of a node and a deal.
     """
 
     def __init__(self, tree: GameTree) -> None:

@@ -27,9 +27,9 @@ def expected_returns(
     """Compute exact values of actions and the reach of their infosets.
 
     Args:
-      laid: the whole game.
-      blueprint: for each player float64 [S], action probabilities.
-      player: whose.
+      laid: The whole game.
+      blueprint: For each player float64 [S], action probabilities.
+      player: The player whose values are computed.
 
     Returns:
       float64 [S - 1] each, by action: the player's expected utility, summed over all
@@ -81,7 +81,7 @@ def search_everywhere(
 
     Args:
       laid: The whole game, as a game tree or in phantom form.
-      blueprint: for each player float64 [S], action probabilities.
+      blueprint: For each player float64 [S], action probabilities.
       eta: Step size.
 
     Returns:

@@ -168,12 +168,12 @@ def check_keys_disjoint(tree: Tree) -> None:
 
 
 def check_observers(tree: Tree) -> None:
-    """Every type of observer shows what its name says, as string and as tensor alike.
+    """Check that observers of every type show the information that their type names.
 
-    For each type: both forms distinguish the same histories; public information, and
-    information of all players, is the same for both; perfect recall includes the
-    information without it; public and private parts make up the whole; the private part
-    is not empty.
+    Strings and tensors of each type distinguish the same histories. Public information
+    and information of all players do not depend on the observing player. Information
+    with perfect recall includes that without it. The public and the private part
+    together determine the whole, and the private part is not empty.
     """
     kinds = pyspiel.PrivateInfoType
     none, single, everybody = kinds.NONE, kinds.SINGLE_PLAYER, kinds.ALL_PLAYERS

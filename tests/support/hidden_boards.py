@@ -79,18 +79,19 @@ class Enumerated:
       terminals: Number of terminal histories.
     """
 
-    def __init__(self, ask: Callable[[Sequence[int]], tuple]) -> None:
-        """Walks it.
+    def __init__(self, rules: Callable[[Sequence[int]], tuple]) -> None:
+        """Enumerate all histories of a game.
 
         Args:
-          ask: tells of a history who acts, then either the utility, or the legal
-            actions and, for each, what the player would be told.
+          rules: Function of a history. It returns the acting player and, at terminal
+            histories, player 0's utility and None; otherwise the legal actions and the
+            player's observation after each of them.
         """
         self.keys: tuple[dict, dict] = {}, {}
         self.histories: tuple[list, list] = [], []
         self._parents: tuple[list, list] = [], []
         self._counts: tuple[list, list] = [], []
-        self._ask = ask
+        self._rules = rules
         self._ends: list[tuple[tuple, tuple, float]] = []
         self._walk((), ((), ()))
         self.terminals = len(self._ends)
@@ -112,20 +113,20 @@ class Enumerated:
         self.sequence_form = layout.build((own[0], own[1]), payoffs)
 
     def _walk(self, history: tuple[int, ...], known: tuple[tuple, tuple]) -> None:
-        player, actions, told = self._ask(history)
+        player, actions, observations = self._rules(history)
         if player == TERMINAL:
             self._ends.append((*known, actions))
             return
-        mine = known[player]
-        if mine not in self.keys[player]:
-            self.keys[player][mine] = len(self.keys[player])
+        key = known[player]
+        if key not in self.keys[player]:
+            self.keys[player][key] = len(self.keys[player])
             self.histories[player].append(history)
             self._parents[player].append(0)
             self._counts[player].append(len(actions))
-        infoset = self.keys[player][mine]
-        for place, (action, answer) in enumerate(zip(actions, told, strict=True)):
+        infoset = self.keys[player][key]
+        for place, (action, seen) in enumerate(zip(actions, observations, strict=True)):
             after = list(known)
-            after[player] = (*mine, (infoset, place, answer))
+            after[player] = (*key, (infoset, place, seen))
             self._walk((*history, action), (after[0], after[1]))
 
     def _above(self, player: int) -> list:
@@ -140,7 +141,7 @@ class Enumerated:
 def of_board(board: RandomBoard) -> Enumerated:
     """Enumerate a random phantom game."""
 
-    def ask(history: Sequence[int]) -> tuple:
+    def rules(history: Sequence[int]) -> tuple:
         world: tuple[int, ...] = ()
         tried: tuple[set[int], set[int]] = set(), set()
         for action in history:
@@ -153,30 +154,36 @@ def of_board(board: RandomBoard) -> Enumerated:
         legal = [cell for cell in range(_CELLS) if cell not in tried[player]]
         return player, legal, [board.attempt(world, cell)[1] for cell in legal]
 
-    return Enumerated(ask)
+    return Enumerated(rules)
 
 
 def of_states(game: object) -> Enumerated:
     """Enumerate OpenSpiel's game; players observe whether their turn ended."""
 
-    def ask(history: Sequence[int]) -> tuple:
+    def rules(history: Sequence[int]) -> tuple:
         state = game.new_initial_state()  # type: ignore[attr-defined]
         for action in history:
             state.apply_action(action)
         if state.is_terminal():
             return TERMINAL, state.returns()[0], None
         player, legal = state.current_player(), state.legal_actions()
-        told = [int(state.child(a).current_player() == player) for a in legal]
-        return player, legal, told
+        moves_again = [int(state.child(a).current_player() == player) for a in legal]
+        return player, legal, moves_again
 
-    return Enumerated(ask)
+    return Enumerated(rules)
 
 
 Belief = dict[tuple[int, int], float]
 
 
 def stones_and_tries(side: Side) -> tuple[np.ndarray, np.ndarray]:
-    """int64 [I] each, as bits, for the infosets of a board that tells what is taken."""
+    """Return the stones and attempts at the infosets of a player.
+
+    The player observes whether each of its moves is rejected.
+
+    Returns:
+      Its stones and its attempts at each infoset, as bits, int64 [I] each.
+    """
     own, levels = side.decisions, side.decisions.levels()
     stones, tried = np.zeros(len(own), np.int64), np.zeros(len(own), np.int64)
     owner = own.owner

@@ -17,14 +17,14 @@ _EMPTY = 0  # every player's sequence of no actions
 
 
 class _SequenceForm(NamedTuple):
-    """Attributes are filled by `_collect`; the pairs of lists are one for each player.
+    """Sequence form of a game, filled by `_collect`; pairs have one entry per player.
 
     Attributes:
-      infosets: number of each infoset by information state string.
-      parents: the sequence that leads to each infoset.
-      origins: the infoset that each sequence leaves; -1 for the empty one.
-      sequences: number of the sequence by (infoset, action).
-      payoffs: player 0's utility times chance, by (sequence of 0, sequence of 1).
+      infosets: Number of each infoset by information state string.
+      parents: The sequence that leads to each infoset.
+      origins: The infoset that each sequence leaves; -1 for the empty one.
+      sequences: Number of the sequence by (infoset, action).
+      payoffs: Player 0's utility times chance, by (sequence of 0, sequence of 1).
     """
 
     infosets: tuple[dict[str, int], dict[str, int]]
@@ -38,7 +38,7 @@ def game_value(game: pyspiel.Game) -> float:
     """Return the value of a game for player 0.
 
     Args:
-      game: a sequential two-player zero-sum game with perfect recall, small enough to
+      game: A sequential two-player zero-sum game with perfect recall, small enough to
         visit each of its histories.
 
     Returns:

@@ -1,7 +1,7 @@
 """Planted bugs, one at a time, that the quick tests must detect.
 
 Run `python -m tests.support.planted_bugs`. Each bug is one replaced piece of code in a
-copy of the project; the quick tests of the folder named beside it must fail there, and
+copy of the project; the quick tests of the folder that it names must fail there, and
 pass without it.
 """
 

@@ -75,10 +75,11 @@ def value_of_states(
     The game's reader returns the private state of a player.
 
     Args:
-      game: a public-tree game.
-      policy: of both players.
-      state: where to begin.
-      node: its public node; deals are none, so the next one if cards are to be dealt.
+      game: The public-tree game.
+      policy: Policy of both players.
+      state: The state to start from.
+      node: Public node of the state. Deals are not public nodes, so at a chance node it
+        is the next one.
     """
     if state.is_terminal():
         assert game.betting.player[node] == TERMINAL

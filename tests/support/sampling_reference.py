@@ -22,16 +22,18 @@ class Rules:
     """Settings of the sampling, compared by identity so that results can be cached.
 
     Attributes:
-      tree: the game.
-      policy: the strategies.
-      player: whose values are sampled.
-      scheme: "outcome", "external" or "average".
-      epsilon: exploration.
-      balanced: explore in proportion to own sequences below.
-      cumulative: past own strategies, weighted by reach, by infoset and action.
-      threshold, bonus: of average-strategy sampling.
-      target: targeted trajectories pass through one of these histories.
-      delta: share of targeted trajectories, 0 where nobody is.
+      tree: The game.
+      policy: Strategies of both players.
+      player: The player whose values are sampled.
+      scheme: Sampling scheme: "outcome", "external" or "average".
+      epsilon: Probability of exploration.
+      balanced: Whether exploration is proportional to the numbers of the player's
+        sequences below the actions.
+      cumulative: Sums of the player's past strategies, weighted by reach, by infoset
+        and action.
+      threshold, bonus: Parameters of average-strategy sampling.
+      target: Histories, one of which each targeted trajectory passes through.
+      delta: Share of targeted trajectories; 0 without targets.
     """
 
     tree: reference.Tree
@@ -113,9 +115,9 @@ class Walk(NamedTuple):
     """A trajectory, or several after it splits.
 
     Attributes:
-      draws: for each depth, the draw.
-      share: probability of such draws.
-      followed: all histories that it visits.
+      draws: The draw at each depth.
+      share: Probability of these draws.
+      followed: All histories that the trajectory visits.
     """
 
     draws: tuple[float, ...]
@@ -230,9 +232,9 @@ def simulate(rules: Rules, draws, targeted) -> list[frozenset[int]]:
     """Return the histories that each trajectory of a batch visits.
 
     Args:
-      rules: scheme.
-      draws: for each depth, for each trajectory.
-      targeted: for each trajectory.
+      rules: Settings of the sampling.
+      draws: Random draws by depth and trajectory.
+      targeted: Whether each trajectory is targeted.
     """
     size = len(targeted)
     followed: list[set[int]] = [{0} for _ in range(size)]
@@ -275,8 +277,8 @@ class Estimate(NamedTuple):
     """The estimate of one trajectory.
 
     Attributes:
-      values: sampled counterfactual values by (infoset, action), own utility.
-      at: player 0's sampled utility at each visited history.
+      values: Sampled counterfactual values of the player, by (infoset, action).
+      at: Player 0's sampled utility at each visited history.
     """
 
     values: dict[tuple, float]
@@ -287,9 +289,9 @@ def estimate(rules: Rules, followed, baseline=None) -> Estimate:
     """Compute the estimate of Schmid et al. 2019, equations 9 to 12.
 
     Args:
-      rules: scheme.
-      followed: the histories that the trajectory visits.
-      baseline: player 0's utility at every history, a guess; None: 0.
+      rules: Settings of the sampling.
+      followed: The histories that the trajectory visits.
+      baseline: An estimate of player 0's utility at every history; None for zeros.
     """
     values: dict[tuple, float] = {}
     at: dict[int, float] = {}
@@ -320,8 +322,9 @@ def estimate(rules: Rules, followed, baseline=None) -> Estimate:
 def textbook_outcome(rules: Rules, followed) -> dict[tuple, float]:
     """Compute the outcome-sampling estimate of Lanctot et al. 2009, without baselines.
 
-    At each own history h with action a on the way to the terminal z: utility, times
-    the reach of the others at h, times everybody's from ha to z, over q(z).
+    At each of the player's histories h, with action a on the path to the terminal z,
+    the estimate is the utility, times the reach of the opponent and chance at h, times
+    the probability of all moves from ha to z, divided by q(z).
     """
     end = max(followed, key=lambda i: len(rules.tree.nodes[i].path))
     node = rules.tree.nodes[end]

@@ -260,7 +260,7 @@ def test_hand_operator_supports_one_and_two_cards(showdown, monkeypatch):
 
 @pytest.mark.parametrize("cards", [(2, 3), (0, 2)])
 def test_other_numbers_of_cards_use_listed_entries(cards):
-    """One such player is enough."""
+    """One player with another number of cards is enough."""
     rng = np.random.default_rng(7)
     payoff_matrix = every_hand(rng, cards, showdown=False)
     check(payoff_matrix, 3, rng, DenseMatrix)
