@@ -51,7 +51,7 @@ GRID = "markov_soccer(grid=.....\n..OB.\n.AO..\n.....)"
 def test_command_errors_are_one_line(capsys, caplog, words):
     """Arguments with control characters cause no traceback."""
     with caplog.at_level(logging.ERROR):  # another test covers OpenSpiel's notice
-        line = commands.refused(capsys, *words)
+        line = commands.rejection(capsys, *words)
     assert line.isprintable() and "error: " in line
     line.encode()
 

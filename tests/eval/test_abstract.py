@@ -8,14 +8,14 @@ from spiel_cr.games.public_tree import public_tree_game
 from spiel_cr.policies import best_responses
 from spiel_cr.resolving import first_phase
 from spiel_cr.resolving.public_endgames import solve_endgames
-from tests.support.commands import refused, told
+from tests.support.commands import outputs, rejection
 
 GAME = "python_leduc_poker(num_ranks=5)"
 
 
 def test_thresholds_give_the_partition_of_the_library(capsys):
     words = ("--thresholds", "0-0.6", "--iterations", 50, "--algorithm", "cfr+")
-    found, out, _ = told(capsys, "abstract", "--game", GAME, *words)
+    found, out, _ = outputs(capsys, "abstract", "--game", GAME, *words)
     game = public_tree_game(GAME)
     partition = gameshrink.histogram_partition(game, [0, 0.6])
     assert found["buckets"] == [partition.num_classes(player) for player in range(2)]
@@ -36,7 +36,7 @@ def test_early_rounds_and_endgames_equal_the_library(capsys, tmp_path):
     spiel_cr.solve(GAME, "cfr+", 20, options=options).save(path)
     words = ("--budget", "3", "--early-rounds", 1, "--later", path)
     solve = ("--iterations", 30, "--algorithm", "cfr+", "--endgames", "unsafe")
-    found, _, _ = told(capsys, "abstract", "--game", GAME, *words, *solve)
+    found, _, _ = outputs(capsys, "abstract", "--game", GAME, *words, *solve)
     assert (found["early_rounds"], found["endgames"]) == (1, "unsafe")
     assert found["buckets"] == [[3], [3]] and found["signals"] == [[5], [5]]
     game = public_tree_game(GAME)
@@ -69,4 +69,4 @@ def test_early_rounds_and_endgames_equal_the_library(capsys, tmp_path):
     ],
 )
 def test_rejects_invalid_options(capsys, words, message):
-    assert message in refused(capsys, "abstract", "--game", GAME, *words)
+    assert message in rejection(capsys, "abstract", "--game", GAME, *words)

@@ -11,7 +11,7 @@ from open_spiel.python import policy as openspiel_policy
 from open_spiel.python.algorithms import exploitability
 
 import spiel_cr
-from tests.support.commands import refused, told
+from tests.support.commands import outputs, rejection
 
 _GOOFSPIEL = "goofspiel(num_cards=4,imp_info=True,points_order=descending)"
 _GOOFSPIEL_IN_TURNS = f"turn_based_simultaneous_game(game={_GOOFSPIEL})"
@@ -75,10 +75,10 @@ def test_certifies_csv_files_of_other_programs(game, solver, count, tmp_path, ca
     path = tmp_path / "policy.csv"
     words = [sys.executable, "-c", _OTHER_PROGRAM, game, solver, str(count), path]
     done = subprocess.run(words, capture_output=True, text=True, check=True)
-    found, out, _ = told(capsys, "certify", path, "--game", game)
+    found, out, _ = outputs(capsys, "certify", path, "--game", game)
     assert found["nash_conv"] == pytest.approx(float(done.stdout), abs=1e-9)
     assert found["sha256"] == hashlib.sha256(path.read_bytes()).hexdigest()
-    assert told(capsys, "certify", path, "--game", game)[1] == out
+    assert outputs(capsys, "certify", path, "--game", game)[1] == out
 
 
 @pytest.mark.parametrize(
@@ -110,14 +110,14 @@ def test_certifies_files_of_solve(game, algorithm, iterations, form, tmp_path, c
     path = tmp_path / "policy.npz"
     options = spiel_cr.GameOptions(form)
     spiel_cr.solve(game, algorithm, iterations, options=options).save(path)
-    found, out, _ = told(capsys, "certify", path)
+    found, out, _ = outputs(capsys, "certify", path)
     policy = spiel_cr.load_policy(path)
     loaded = pyspiel.load_game(game)
     if loaded.get_type().dynamics == pyspiel.GameType.Dynamics.SIMULTANEOUS:
         loaded = pyspiel.convert_to_turn_based(loaded)
     expected = exploitability.nash_conv(loaded, _copy(loaded, policy))
     assert found["nash_conv"] == pytest.approx(expected, abs=1e-9)
-    assert told(capsys, "certify", path)[1] == out
+    assert outputs(capsys, "certify", path)[1] == out
 
 
 def _copy(game, policy):
@@ -158,14 +158,14 @@ def test_rejects_invalid_csv_files(rows, message, tmp_path, capsys):
     _write(path, _uniform())
     assert spiel_cr.nash_conv("kuhn_poker", str(path)) == pytest.approx(0.9166666667)
     _write(path, rows(_uniform()))
-    assert message in refused(capsys, "certify", path, "--game", "kuhn_poker")
+    assert message in rejection(capsys, "certify", path, "--game", "kuhn_poker")
 
 
 def test_csv_files_require_a_game_and_a_header(tmp_path, capsys):
     path = tmp_path / "policy.csv"
     _write(path, _uniform())
-    assert "add --game" in refused(capsys, "certify", path)
+    assert "add --game" in rejection(capsys, "certify", path)
     with pytest.raises(ValueError, match="does not name its game"):
         spiel_cr.load_policy(path)
     _write(path, _uniform(), header=("state", "action", "probability"))
-    assert "first line" in refused(capsys, "certify", path, "--game", "kuhn_poker")
+    assert "first line" in rejection(capsys, "certify", path, "--game", "kuhn_poker")

@@ -17,7 +17,7 @@ from spiel_cr.eval.common import help_pages
 from spiel_cr.evaluation import openspiel_evaluator
 from spiel_cr.evaluation.result import Evaluation
 from spiel_cr.solvers import algorithms
-from tests.support.commands import refused, report, run, told
+from tests.support.commands import outputs, rejection, report, run
 
 SCRIPT = pathlib.Path(sys.executable).parent / "spiel-cr"
 needs_script = pytest.mark.skipif(not SCRIPT.exists(), reason="not installed")
@@ -142,7 +142,7 @@ def test_progress_goes_to_stderr(capsys, tmp_path):
     words = (*KUHN, "--algorithm", "cfr+", "--iterations", 100)
     words += ("--save", tmp_path / "policy.npz")
     for command in ("solve", "resolve"):
-        found, out, err = told(capsys, command, *words)
+        found, out, err = outputs(capsys, command, *words)
         assert str(words[-1]) in out
         assert f"{found['nash_conv']:.3e}" in out
         assert "\r" not in out and "it/s" not in out and err
@@ -193,7 +193,7 @@ def test_resolve_compares_with_baselines(capsys):
 
 
 def test_unknown_algorithm_error_lists_cfr_and_lp(capsys):
-    message = refused(capsys, "solve", *KUHN, "--algorithm", "sarsa").split()
+    message = rejection(capsys, "solve", *KUHN, "--algorithm", "sarsa").split()
     assert {"cfr,", "cfr+,"} <= set(message)
     assert any(word.strip(",;'") == "lp" for word in message)
 
@@ -285,11 +285,11 @@ def test_lp_output_has_no_rate_no_bar_and_no_negative_nash_conv(capsys, monkeypa
     monkeypatch.setattr(
         openspiel_evaluator, "evaluate_result", lambda *_, **__: verdict
     )
-    found, out, err = told(capsys, "solve", *KUHN)
+    found, out, err = outputs(capsys, "solve", *KUHN)
     assert found["algorithm"] == "lp" and found["nash_conv"] == -2.776e-17
     assert found["iterations_per_second"] > 0 and "iterations/s" not in out
     assert "  NashConv    0.000e+00  (" in out and "%|" not in err
-    assert "iterations/s" in told(capsys, "solve", *KUHN, "--algorithm", "cfr")[1]
+    assert "iterations/s" in outputs(capsys, "solve", *KUHN, "--algorithm", "cfr")[1]
 
 
 def test_spot_help_describes_the_plot():
@@ -300,12 +300,12 @@ def test_spot_help_describes_the_plot():
 
 
 def test_solve_rejects_several_algorithms_and_names_compare(capsys):
-    message = refused(capsys, "solve", *KUHN, "--algorithm", "cfr+;dcfr")
+    message = rejection(capsys, "solve", *KUHN, "--algorithm", "cfr+;dcfr")
     assert message.endswith("name(parameter=value,...); several: spiel-cr compare")
 
 
 def test_algorithms_command_lists_names_and_settings(capsys):
-    found, out, _ = told(capsys, "algorithms")
+    found, out, _ = outputs(capsys, "algorithms")
     rows = {row["name"]: row for row in found["algorithms"]}
     assert set(rows) == set(algorithms.ALGORITHMS)
     assert (

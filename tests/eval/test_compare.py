@@ -22,7 +22,7 @@ from spiel_cr.evaluation import openspiel_evaluator
 from spiel_cr.policies import conversions as policy_lib
 from spiel_cr.solvers import algorithms
 from tests.support import games
-from tests.support.commands import refused, report, run, told
+from tests.support.commands import outputs, rejection, report, run
 from tests.support.strategies import random_behaviours
 
 KUHN = "kuhn_poker"
@@ -280,7 +280,7 @@ def test_groups_expand_to_known_algorithms():
 def test_compare_command_reports_results_and_unwritable_pages(tmp_path, capsys):
     words = ["compare", "--game", KUHN, "--algorithms", "lp;openspiel-cfr;uniform"]
     words += ["--iterations", "20", "--workers", "0", "--out", tmp_path, "--json"]
-    found, shown, _ = told(capsys, *words)
+    found, shown, _ = outputs(capsys, *words)
     out = shown.splitlines()
     assert found["runs"] == 3 and found["report"].endswith("report.html")
     (game,) = found["games"]
@@ -336,18 +336,18 @@ def test_figures_and_tables_contain_the_algorithms_of_a_call(
     monkeypatch.chdir(tmp_path)
     words = ["compare", "--game", KUHN, "--iterations", "20", "--workers", "0"]
     words += ["--out", "out", "--json"]
-    told(capsys, *words, "--algorithms", "openspiel-cfr;openspiel-cfr+")
+    outputs(capsys, *words, "--algorithms", "openspiel-cfr;openspiel-cfr+")
     files = ["--figure", "a.svg", "--latex", "a.tex", "--unit", "mbb"]
-    found, shown, _ = told(capsys, *words, *files, "--algorithms", "openspiel-cfr+")
+    found, shown, _ = outputs(capsys, *words, *files, "--algorithms", "openspiel-cfr+")
     assert (found["figure"], found["latex"]) == ("a.svg", "a.tex")
     assert "figure: a.svg" in shown and "table: a.tex" in shown
     figure, table = (pathlib.Path(f"a.{kind}").read_text() for kind in ("svg", "tex"))
     assert "openspiel-cfr+" in table and "openspiel-cfr &" not in table
     assert figure.startswith("<?xml") and "mbb/g" in table
     line = f"compare --game {KUHN} --figure a.txt"
-    assert "figure='a.txt': unknown format" in refused(capsys, *line.split())
+    assert "figure='a.txt': unknown format" in rejection(capsys, *line.split())
     line = "compare --game tic_tac_toe --figure a.pdf --unit mbb"
-    assert "neither blinds nor an ante" in refused(capsys, *line.split())
+    assert "neither blinds nor an ante" in rejection(capsys, *line.split())
 
 
 def test_rejects_unknown_evaluators():

@@ -16,7 +16,7 @@ from spiel_cr.eval.common import conditions
 from spiel_cr.eval.common.budget import Budget
 from spiel_cr.eval.comparison import comparisons, measure
 from spiel_cr.games.opening import estimate
-from tests.support.commands import report, run, told
+from tests.support.commands import outputs, report, run
 
 KUHN = "kuhn_poker"
 RESULTS = "results.jsonl"
@@ -349,7 +349,7 @@ def test_json_names_algorithms_as_given_on_the_command_line(tmp_path, capsys):
     """This holds for missing ones, too; printed tables show titles."""
     words = ["compare", "--game", "kuhn_poker", "--algorithms", "cfr+;public-es"]
     words += ["--iterations", "2", "--workers", "0", "--out", tmp_path, "--json"]
-    found, shown, _ = told(capsys, *words)
+    found, shown, _ = outputs(capsys, *words)
     (game,) = found["games"]
     assert [row["algorithm"] for row in game["results"]] == ["cfr+"]
     assert [row["algorithm"] for row in game["missing"]] == ["public-es"]

@@ -140,7 +140,7 @@ def test_exceptions_in_user_players_are_reported(name, players, capsys):
 
 def test_output_of_user_modules_goes_to_stderr(players, capsys):
     words = ("--game", "kuhn_poker", "--algorithm", "lp", "--import", players)
-    _, out, err = commands.told(capsys, "solve", *words)
+    _, out, err = commands.outputs(capsys, "solve", *words)
     assert "imported" in err and "imported" not in out
 
 

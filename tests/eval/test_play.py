@@ -9,7 +9,7 @@ import pytest
 import spiel_cr
 from spiel_cr.eval.cli import play as play_command
 from spiel_cr.evaluation import referee
-from tests.support.commands import refused, report, told
+from tests.support.commands import outputs, rejection, report
 from tests.support.scripted import Opinionated, Scripted
 
 KUHN = "kuhn_poker"
@@ -276,7 +276,7 @@ def test_play_command_reports_a_reproducible_match_of_bots(capsys):
 def test_play_command_reads_moves_from_stdin(capsys, monkeypatch):
     monkeypatch.setattr("sys.stdin", io.StringIO("0\nq\n"))
     words = ("--bots", "resolving(solver=cfr+,iterations=20);human", "--seed", 1)
-    found, out, _ = told(capsys, "play", "--game", KUHN, *words)
+    found, out, _ = outputs(capsys, "play", "--game", KUHN, *words)
     assert "you are player 1" in out
     (match,) = found["matches"]
     assert match["actions"][3] == 0
@@ -285,14 +285,14 @@ def test_play_command_reads_moves_from_stdin(capsys, monkeypatch):
 def test_beliefs_are_printed_after_the_match(capsys):
     bots = "resolving(iterations=20);uniform"
     words = ["play", "--game", KUHN, "--bots", bots, "--seed", 1]
-    _, out, _ = told(capsys, *words, "--beliefs")
+    _, out, _ = outputs(capsys, *words, "--beliefs")
     moves, beliefs = out.split("player 0 at its first move:")
     assert "player 1, uniform:" in moves
     assert "its own range: J 33.3%, K 33.3%, Q 33.3%" in beliefs
     # Before the opponent's first move, two cards are left.
     first = beliefs.splitlines()[1]
     assert first.count("50.0%") == 2 and "NashConv of its last subgame" in beliefs
-    assert "range" not in told(capsys, *words)[1]
+    assert "range" not in outputs(capsys, *words)[1]
 
 
 @pytest.mark.parametrize(
@@ -303,4 +303,4 @@ def test_beliefs_are_printed_after_the_match(capsys):
     ],
 )
 def test_beliefs_need_a_bot_and_a_terminal(capsys, words, message):
-    assert message in refused(capsys, "play", "--game", KUHN, *words, "--beliefs")
+    assert message in rejection(capsys, "play", "--game", KUHN, *words, "--beliefs")

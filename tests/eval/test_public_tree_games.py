@@ -20,7 +20,7 @@ from spiel_cr.policies.public_node_names import node_probabilities
 from spiel_cr.policies.queries import query
 from spiel_cr.solvers import representation
 from spiel_cr.solvers.representation import FormRequirements, GameOptions, choose_form
-from tests.support.commands import refused, run, told
+from tests.support.commands import outputs, rejection, run
 from tests.support.kuhn_public_tree import kuhn
 from tests.support.made_games import CHANCE, TERMINAL, MadeGame, Node
 from tests.support.named_opponents import load_opponent
@@ -44,22 +44,22 @@ def test_solve_reports_form_and_evaluator(capsys, tmp_path):
     path = tmp_path / "leduc.npz"
     game = ("--game", SMALL, "--algorithm", "cfr+", "--iterations", 100)
     words = ("--form", "public-tree", "--save", path)
-    found, out, _ = told(capsys, "solve", *game, *words)
+    found, out, _ = outputs(capsys, "solve", *game, *words)
     assert found["form"] == "public-tree"
     assert found["evaluator"] == "spiel_cr" and "in public-tree form" in out
     loaded = spiel_cr.load_policy(path, SMALL)
     assert isinstance(loaded, FormPolicy)
     asked = ("--evaluator", "openspiel")
-    other, _, _ = told(capsys, "solve", *game, *words, *asked)
+    other, _, _ = outputs(capsys, "solve", *game, *words, *asked)
     assert other["evaluator"] == "openspiel"
     assert other["nash_conv"] == pytest.approx(found["nash_conv"], abs=1e-9)
-    compiled, _, _ = told(capsys, "solve", *game)
+    compiled, _, _ = outputs(capsys, "solve", *game)
     assert compiled["form"] == "tree"
     assert compiled["nash_conv"] == pytest.approx(found["nash_conv"], abs=1e-9)
 
 
 def test_info_counts_public_nodes_and_private_states(capsys):
-    found, out, _ = told(capsys, "info", "--game", LEDUC, "--form", "public-tree")
+    found, out, _ = outputs(capsys, "info", "--game", LEDUC, "--form", "public-tree")
     tree = spiel_cr.build_tree(LEDUC)
     assert found["infosets"] == [len(own) for own in tree.infosets]
     assert found["sequences"] == [i.decisions.num_sequences for i in tree.infosets]
@@ -74,7 +74,7 @@ def test_info_counts_public_nodes_and_private_states(capsys):
 
 def test_show_prints_a_grid_of_hands(capsys, policy_file):
     words = ("--policy", policy_file, "--game", LEDUC, "--node", "check check")
-    found, out, _ = told(capsys, "show", *words)
+    found, out, _ = outputs(capsys, "show", *words)
     assert (found["node"], found["player"], found["round"]) == (["call", "call"], 0, 1)
     policy = spiel_cr.load_policy(policy_file, LEDUC)
     node = policy.form.finder.after([1, 1])
@@ -85,7 +85,7 @@ def test_show_prints_a_grid_of_hands(capsys, policy_file):
     # Each action has a grid, whose columns are board cards.
     assert "\nraise\n    0   1   2\n" in out
     assert f"{round(100 * expected[8, 2]):>3}" in out
-    board, _, _ = told(capsys, "show", *words, "--board", "2")
+    board, _, _ = outputs(capsys, "show", *words, "--board", "2")
     assert [row["hand"] for row in board["hands"]] == ["0", "1", "2"]
     assert board["hands"][2] == found["hands"][8]
 
@@ -209,7 +209,7 @@ def test_best_response_to_a_public_tree_policy_is_exact(capsys, policy_file):
     exact = spiel_cr.load_policy(policy_file)
     signals = spiel_cr.solve(exact.form, "cfr+", 50)
     words = ("best-response", "--game", LEDUC, "--policy", policy_file)
-    found, _, _ = told(capsys, *words, "--method", "exact")
+    found, _, _ = outputs(capsys, *words, "--method", "exact")
     assert found["value"] == pytest.approx(signals.nash_conv(), abs=1e-6)
 
 
@@ -241,7 +241,7 @@ def test_public_tree_best_response_equals_that_of_the_game_tree(
     monkeypatch.setattr(opponent, "build_tree", refuse)
     monkeypatch.setattr(representation, "build_tree", refuse)
     words = ("best-response", "--game", game, "--policy", f"policy(path={path})")
-    found, out, _ = told(capsys, *words, "--method", "exact")
+    found, out, _ = outputs(capsys, *words, "--method", "exact")
     assert found["form"] == "public-tree"
     assert found["is_exact"] and found["share"] == pytest.approx(1)
     assert "exact, by a best response in public-tree form" in out
@@ -252,5 +252,5 @@ def test_public_tree_best_response_equals_that_of_the_game_tree(
 def test_evaluate_memory_error_recommends_best_response(capsys, policy_file):
     bot = f"policy(path={policy_file})"
     limits = ("--bot", bot, "--memory-limit", "1MB")
-    said = refused(capsys, "evaluate", "--game", LEDUC, *limits)
+    said = rejection(capsys, "evaluate", "--game", LEDUC, *limits)
     assert f"best-response --game '{LEDUC}' --policy {policy_file}" in said

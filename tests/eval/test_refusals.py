@@ -222,7 +222,7 @@ def check_rejection(capsys, files, out, words, named):
     """Check that a command fails, writes nothing, and names the cause last."""
     for word, path in {**files, "OUT": out}.items():
         words, named = words.replace(word, str(path)), named.replace(word, str(path))
-    assert named in commands.refused(capsys, *words.split())
+    assert named in commands.rejection(capsys, *words.split())
     assert not list(out.parent.iterdir())
 
 

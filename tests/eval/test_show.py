@@ -14,7 +14,7 @@ from spiel_cr.eval.cli import show
 from spiel_cr.eval.inspection import infoset_view, tree_page
 from spiel_cr.policies import conversions as policy_lib
 from tests.support import browser, games
-from tests.support.commands import refused, report, run, told
+from tests.support.commands import outputs, rejection, report, run
 from tests.support.strategies import random_behaviours
 
 
@@ -102,7 +102,7 @@ def saved(tmp_path_factory):
 
 def test_show_lists_the_infosets_of_a_policy(saved, capsys):
     words = ("--policy", saved, "--game", "kuhn_poker")
-    found, text, _ = told(capsys, "show", *words)
+    found, text, _ = outputs(capsys, "show", *words)
     out = text.splitlines()
     assert len(found["infosets"]) == 12 and found["left_off"] == 0
     by_key = {i["key"]: i for i in found["infosets"]}
@@ -128,7 +128,7 @@ def test_show_filters_by_player_name_and_limit(saved, capsys):
     assert sorted(i["key"] for i in by_name) == ["0b", "1b", "2b"]
     reach = [i["player_reach"] * i["others_reach"] for i in found]
     assert reach == sorted(reach, reverse=True)
-    found, out, _ = told(capsys, *game, "--limit", 2)
+    found, out, _ = outputs(capsys, *game, "--limit", 2)
     assert "4 more; raise --limit" in out
     assert len(found["infosets"]) == 4 and found["left_off"] == 8
 
@@ -310,8 +310,8 @@ def test_policies_without_a_game_tree_have_a_page_but_no_list(tmp_path, capsys):
     run("solve", "--game", "phantom_ttt", "--algorithm", "es-mccfr", *words)
     capsys.readouterr()
     words = ("show", "--policy", saved, "--game", "phantom_ttt")
-    assert "--html FILE" in refused(capsys, *words)
-    assert "--sort reach" in refused(capsys, *words, "--html", page, "--sort", "gain")
+    assert "--html FILE" in rejection(capsys, *words)
+    assert "--sort reach" in rejection(capsys, *words, "--html", page, "--sort", "gain")
     assert not page.exists()
     run(*words, "--html", page, "--sort", "reach", "--player", 1, "--limit", 3)
     start = data_of(page.read_text("utf-8"))["start"]

@@ -14,7 +14,7 @@ from spiel_cr.policies.best_responses import nash_conv, reach_of
 from spiel_cr.policies.queries import query
 from spiel_cr.solvers.mccfr.table.table_policy import TablePolicy
 from tests.support import games
-from tests.support.commands import refused, report, run, told
+from tests.support.commands import outputs, rejection, report, run
 from tests.support.named_opponents import load_opponent
 from tests.support.solving import solve_with
 
@@ -54,14 +54,14 @@ def test_solve_simulated_reports_form_and_table_size(
 
 def test_too_large_games_are_simulated_if_the_algorithm_samples(capsys):
     words = ("solve", "--game", "phantom_ttt", *LIMIT)
-    found, _, err = told(capsys, *words, *SAMPLE)
+    found, _, err = outputs(capsys, *words, *SAMPLE)
     assert found["form"] == "simulator"
     (said,) = (line for line in err.splitlines() if "--form simulator" in line)
     assert "phantom_ttt() has about" in said
     # A low limit, because worlds are enumerated until the limit is reached.
     exact = ("--algorithm", "cfr+", "--memory-limit", "500MB")
     for more in (exact, (*SAMPLE, "--until", "1")):
-        said = refused(capsys, *words, *more)
+        said = rejection(capsys, *words, *more)
         assert "an algorithm that samples (os-mccfr" in said
 
 
@@ -73,7 +73,7 @@ def test_too_large_games_are_simulated_if_the_algorithm_samples(capsys):
     ],
 )
 def test_error_explains_why_a_too_large_game_cannot_be_simulated(capsys, words, why):
-    said = refused(capsys, "solve", "--game", "phantom_ttt", *LIMIT, *words)
+    said = rejection(capsys, "solve", "--game", "phantom_ttt", *LIMIT, *words)
     assert re.search(f"cannot be simulated: .*{why}", said)
 
 
@@ -86,16 +86,16 @@ def test_checkpoint_determines_the_form(tmp_path, capsys):
         other = {"simulator": "tree", "tree": "simulator"}[how]
         found = report(capsys, *words, path)
         assert found["form"] == how and found["iterations"] == 3
-        said = refused(capsys, *words, path, "--form", other)
+        said = rejection(capsys, *words, path, "--form", other)
         assert "the checkpoint" in said and f"--form {other}) out" in said
-    said = refused(capsys, *words, tmp_path / "0.npz", "--until", "1")
+    said = rejection(capsys, *words, tmp_path / "0.npz", "--until", "1")
     assert "0.npz has this form: until" in said
 
 
 def test_checkpoint_of_a_game_tree_is_not_simulated(tmp_path, capsys):
     words = ("solve", "--game", "kuhn_poker", *SAMPLE, "--checkpoint", tmp_path / "c")
     report(capsys, *words)
-    said = refused(capsys, *words, "--memory-limit", "1MB")
+    said = rejection(capsys, *words, "--memory-limit", "1MB")
     assert "c is of a game tree" in said
 
 
@@ -146,12 +146,12 @@ def test_share_of_unvisited_infosets_is_reported(tmp_path, capsys):
     # The second time, all matches are read from the folder.
     for _ in range(2):
         out = ("--out", tmp_path / "out")
-        found, out, _ = told(capsys, "tournament", *game, *bots, *out)
+        found, out, _ = outputs(capsys, "tournament", *game, *bots, *out)
         share, none = found["unvisited_share"]
         assert none is None and 0.3 < share <= 1
         assert f"never visited: {share:.1%} of" in out
     words = ("--policy", path, "--method", "lbr", "--states", "--matches", "2")
-    found, out, _ = told(capsys, "best-response", *game, *words, "--rollouts", "1")
+    found, out, _ = outputs(capsys, "best-response", *game, *words, "--rollouts", "1")
     share = found["unvisited_share"]
     assert 0.3 < share <= 1 and f"never visited: {share:.1%} of" in out
 

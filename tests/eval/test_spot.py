@@ -7,7 +7,7 @@ import pytest
 from spiel_cr.eval.cli import spot
 from spiel_cr.policies import best_responses
 from spiel_cr.solvers.cfr import solver
-from tests.support.commands import refused, told
+from tests.support.commands import outputs, rejection
 from tests.support.strategies import random_spot_policy
 
 RANGES = "[50]AhAd[/50],QhQd;KhKd:0.25,7h7d"
@@ -21,7 +21,7 @@ def test_saved_spot_is_opened_without_solving(capsys, tmp_path, monkeypatch):
     saved, picture, table = (tmp_path / n for n in ("a.npz", "a.png", "a.csv"))
     node = "--node", "check check"
     stacks = "--stack", "30,50"
-    solved, out, _ = told(capsys, *TURN, *stacks, "--save", saved, *node)
+    solved, out, _ = outputs(capsys, *TURN, *stacks, "--save", saved, *node)
     assert "stacks      30 of 50 chips are played: the smaller stack" in out
     assert solved["stacks"] == [30, 50] and "stack=30" in solved["game"]
 
@@ -30,7 +30,7 @@ def test_saved_spot_is_opened_without_solving(capsys, tmp_path, monkeypatch):
 
     monkeypatch.setattr(solver.Solver, "run", run)
     files = "--report", "river", "--csv", table, "--plot", picture
-    opened, out, _ = told(capsys, "spot", "--open", saved, *node, *files)
+    opened, out, _ = outputs(capsys, "spot", "--open", saved, *node, *files)
     assert f"NashConv    {solved['nash_conv']:.3e}  (stored)" in out
     for name in ("game", "algorithm", "iterations", "nash_conv", "node", "actions"):
         assert opened[name] == solved[name]
@@ -45,7 +45,7 @@ def test_saved_spot_is_opened_without_solving(capsys, tmp_path, monkeypatch):
 
     text = tmp_path / "ranges.txt"
     on_board = "--board", "5c9cJc2cAs", "--write-ranges", text, "--notation", "gto+"
-    hands, _, _ = told(capsys, "spot", "--open", saved, *node, *on_board)
+    hands, _, _ = outputs(capsys, "spot", "--open", saved, *node, *on_board)
     assert {row["board"] for row in hands["hands"]} == {"5c9cJc2cAs"}
     first, second = text.read_text("utf-8").splitlines()
     # Without bets on the turn, both ranges are those of the start.
@@ -65,7 +65,7 @@ def test_saved_spot_is_opened_without_solving(capsys, tmp_path, monkeypatch):
     ],
 )
 def test_spot_rejects_missing_or_invalid_options(capsys, words, said):
-    assert said in refused(capsys, *words)
+    assert said in rejection(capsys, *words)
 
 
 @pytest.mark.parametrize(
@@ -84,17 +84,17 @@ def test_spot_rejects_missing_or_invalid_options(capsys, words, said):
 )
 def test_open_rejects_options_without_effect(capsys, tmp_path, words, said):
     saved = tmp_path / "a.npz"
-    told(capsys, *RIVER, "--save", saved)
-    assert said in refused(capsys, "spot", "--open", saved, *words)
+    outputs(capsys, *RIVER, "--save", saved)
+    assert said in rejection(capsys, "spot", "--open", saved, *words)
 
 
 def test_rake_is_kept_in_output_page_and_file(capsys, tmp_path):
     saved, page = tmp_path / "rake.npz", tmp_path / "rake.html"
-    solved, out, _ = told(capsys, *RIVER, "--rake", "5%,3", "--save", saved)
+    solved, out, _ = outputs(capsys, *RIVER, "--rake", "5%,3", "--save", saved)
     assert "not zero-sum" in out and "value_bounds" not in solved
     assert sum(solved["regrets"]) == pytest.approx(solved["nash_conv"], abs=1e-9)
     assert -3 <= sum(solved["values"]) < 0  # The rake.
-    opened, _, _ = told(capsys, "spot", "--open", saved, "--html", page)
+    opened, _, _ = outputs(capsys, "spot", "--open", saved, "--html", page)
     assert opened["regrets"] == solved["regrets"]
     assert opened["ev"] == pytest.approx(solved["values"][0], abs=1e-9)
     text = page.read_text("utf-8")
@@ -103,7 +103,7 @@ def test_rake_is_kept_in_output_page_and_file(capsys, tmp_path):
 
 def test_page_without_rake_does_not_mention_rake(capsys, tmp_path):
     page = tmp_path / "page.html"
-    told(capsys, *RIVER, "--html", page)
+    outputs(capsys, *RIVER, "--html", page)
     assert "rake" not in page.read_text("utf-8").partition("<script")[0]
 
 
@@ -119,7 +119,9 @@ def test_last_evaluation_with_locks_is_not_repeated(capsys, monkeypatch):
         lambda *a: expected.append(a) or means(*a),
     )
     lock = "--lock", '{"check": [0.5, 0.25, 0.25]}'
-    found, _, _ = told(capsys, *RIVER, "--bets", "50%,allin", *lock, "--until", "1e-9")
+    found, _, _ = outputs(
+        capsys, *RIVER, "--bets", "50%,allin", *lock, "--until", "1e-9"
+    )
     assert len(evaluated) == 4 * len(found["curve"]) and len(expected) == 1
     last = found["curve"][-1]["nash_conv_with_locks"]
     assert found["nash_conv_with_locks"] == last < found["nash_conv"]
@@ -131,12 +133,12 @@ def test_last_evaluation_of_a_run_is_not_repeated(capsys, monkeypatch):
     monkeypatch.setattr(
         best_responses, "_value", lambda *a: evaluated.append(a) or value(*a)
     )
-    found, _, _ = told(capsys, *RIVER, "--until", "1e-9")
+    found, _, _ = outputs(capsys, *RIVER, "--until", "1e-9")
     # Each player's best response once, after the last iteration.
     assert len(evaluated) == 2 * len(found["curve"])
     assert found["nash_conv"] == found["curve"][-1]["nash_conv"]
     monkeypatch.undo()
-    again, _, _ = told(capsys, *RIVER)
+    again, _, _ = outputs(capsys, *RIVER)
     assert again["nash_conv"] == pytest.approx(found["nash_conv"], rel=1e-9)
     assert again["value_bounds"] == pytest.approx(found["value_bounds"], rel=1e-9)
 

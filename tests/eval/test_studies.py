@@ -20,7 +20,7 @@ from spiel_cr.eval.studies.study import (
     read_studies,
 )
 from tests.project.pages import ROOT
-from tests.support.commands import refused, report, told
+from tests.support.commands import outputs, rejection, report
 
 PAGE = ROOT / "docs" / "benchmarks" / "reproductions.md"
 BIBLIOGRAPHY = ROOT / "docs" / "reference" / "bibliography.md"
@@ -137,7 +137,7 @@ def test_each_expands_to_all_combinations_of_cases():
 
 
 def test_study_without_a_name_lists_all_studies(capsys):
-    found, text, _ = told(capsys, "study")
+    found, text, _ = outputs(capsys, "study")
     assert found["studies"] == list(STUDIES)
     assert all(re.search(rf"^{name} ", text, re.M) for name in STUDIES)
 
@@ -146,7 +146,7 @@ def test_kuhn_study_prints_an_explanation_and_a_table(capsys, monkeypatch):
     kuhn = STUDIES["kuhn"]
     short = dataclasses.replace(kuhn, cases=kuhn.cases[:2])
     monkeypatch.setitem(STUDIES, "kuhn", short)
-    found, text, err = told(capsys, "study", "kuhn", "--size", "0.01")
+    found, text, err = outputs(capsys, "study", "kuhn", "--size", "0.01")
     assert re.search(r"^Q +0 +alpha \+ 1/3 +0 +1/3$", text, re.M)
     assert "alpha is how\noften player 0 bluffs" in text
     rows = {line[:29].strip(): line[29:].split() for line in text.splitlines() if line}
@@ -168,7 +168,7 @@ def test_study_writes_json_csv_picture_and_table(capsys, tmp_path):
     table = tmp_path / "page.md"
     table.write_text("above\n<!-- studies: begin -->\n<!-- studies: end -->\nbelow\n")
     words = ("kuhn-cfr", "--size", "0.01", "--out", tmp_path, "--table", table)
-    found, text, _ = told(capsys, "study", *words)
+    found, text, _ = outputs(capsys, "study", *words)
     assert found["verdict"] == REPRODUCED and "verdict: reproduced" in text
     written = json.loads((tmp_path / "kuhn-cfr.json").read_text("utf-8"))
     assert written["points"] == found["points"] and written["versions"]
@@ -191,13 +191,13 @@ def test_curves_are_plotted_to_a_file(tmp_path):
 
 
 def test_rejects_invalid_options_before_the_work(capsys, tmp_path):
-    assert "ray='nowhere'" in refused(capsys, "study", "kuhn", "--ray", "nowhere")
-    assert "seeds=0" in refused(capsys, "study", "kuhn", "--seeds", 0)
-    assert "add --out" in refused(capsys, "study", "--table", tmp_path / "x.md")
+    assert "ray='nowhere'" in rejection(capsys, "study", "kuhn", "--ray", "nowhere")
+    assert "seeds=0" in rejection(capsys, "study", "kuhn", "--seeds", 0)
+    assert "add --out" in rejection(capsys, "study", "--table", tmp_path / "x.md")
     other = tmp_path / "other.md"
     other.write_text("no marks")
     words = ("study", "--out", tmp_path, "--table", other)
-    assert "are missing" in refused(capsys, *words)
+    assert "are missing" in rejection(capsys, *words)
     assert other.read_text() == "no marks"
 
 

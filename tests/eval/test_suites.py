@@ -13,7 +13,7 @@ from spiel_cr.eval.cli import compare
 from spiel_cr.eval.common.budget import Budget
 from spiel_cr.eval.comparison import suites
 from spiel_cr.solvers.cfr.cfr_config import PRESETS
-from tests.support.commands import refused, told
+from tests.support.commands import outputs, rejection
 
 _KUHN = suites.SuiteGame("kuhn_poker", -1 / 18, -1 / 18, "Kuhn 1950")
 _PENNIES = suites.SuiteGame("matrix_mp", None, None)
@@ -105,7 +105,7 @@ def test_small_suite_runs_resumes_and_writes_its_table(tmp_path, monkeypatch, ca
     begin, end = "<!-- suite small: begin -->", "<!-- suite small: end -->"
     page.write_text(f"# Title\n\n{begin}\nold\n{end}\n\nEnd.\n", "utf-8")
     words = ["compare", "--suite", "small", "--workers", 0, "--out", tmp_path / "out"]
-    found, _, _ = told(capsys, *words, "--table", page)
+    found, _, _ = outputs(capsys, *words, "--table", page)
     assert found["suite"] == "small" and found["runs"] == 6
     text = page.read_text("utf-8")
     assert text.startswith(f"# Title\n\n{begin}\n\n| game |") and "old" not in text
@@ -120,7 +120,7 @@ def test_small_suite_runs_resumes_and_writes_its_table(tmp_path, monkeypatch, ca
         f"| Kuhn 1950 | {kuhn.split('|')[4].strip()} | `{best}` {reached[best]:.2e} |"
     )
     lines = (tmp_path / "out" / "results.jsonl").read_text("utf-8")
-    assert told(capsys, *words, "--table", page)[0] == found
+    assert outputs(capsys, *words, "--table", page)[0] == found
     assert (tmp_path / "out" / "results.jsonl").read_text("utf-8") == lines
     assert page.read_text("utf-8") == text
 
@@ -139,7 +139,7 @@ def test_large_suite_records_why_a_value_is_missing(tmp_path, monkeypatch, capsy
     monkeypatch.setitem(suites.SUITES, "large", large)
     words = ["compare", "--suite", "large", "--seconds", 0.3, "--out", tmp_path / "out"]
     monkeypatch.setattr(suites.spiel_cr, "nash_conv", _limited)
-    found, out, _ = told(capsys, *words, "--table", tmp_path / "new.md")
+    found, out, _ = outputs(capsys, *words, "--table", tmp_path / "new.md")
     assert found["runs"] == 4 and out.count("kuhn_poker, ") == 2
     records = [*suites.run_large(large, tmp_path / "out", IN_PROCESS)]
     values = {(r["game"], r["algorithm"]): r["nash_conv"] for r in records}
@@ -220,5 +220,5 @@ def test_game_memory_limit_replaces_the_suite_default(tmp_path, monkeypatch):
     ],
 )
 def test_rejects_options_that_the_suite_determines(words, message, capsys):
-    assert message in refused(capsys, "compare", *words)
+    assert message in rejection(capsys, "compare", *words)
     assert compare.RESUMES

@@ -10,7 +10,7 @@ from spiel_cr.eval.cli import trace
 from spiel_cr.solvers.algorithms import find
 from tests.eval.test_show import recursive_value
 from tests.support import games
-from tests.support.commands import refused, told
+from tests.support.commands import outputs, rejection
 
 TRACED = ("trace", "--game", "kuhn_poker")
 
@@ -84,7 +84,7 @@ def test_traced_numbers_equal_openspiel_and_recursion(name):
 def test_trace_command_prints_the_worked_example(capsys):
     """The worked example of the concepts page: the jack's regrets are ±1/8."""
     words = ("--algorithm", "cfr(alternating=false)", "--iterations", 2)
-    found, out, _ = told(capsys, *TRACED, *words)
+    found, out, _ = outputs(capsys, *TRACED, *words)
     assert [each["iteration"] for each in found["iterations"]] == [1, 2]
     first, second = ({i["key"]: i for i in e["infosets"]} for e in found["iterations"])
     assert len(first) == len(second) == 12
@@ -105,7 +105,7 @@ def test_trace_command_prints_the_worked_example(capsys):
 def test_trace_gives_the_solutions_of_the_exercises(capsys):
     """Exercises 6 to 8 of the concepts page."""
     words = ("--algorithm", "cfr(alternating=false)")
-    found = told(capsys, *TRACED, *words)[0]["iterations"]
+    found = outputs(capsys, *TRACED, *words)[0]["iterations"]
     at = [{i["key"]: i for i in each["infosets"]} for each in found]
     jack = at[1]["0"]["actions"]
     assert [a["cumulative_regret"] for a in jack] == pytest.approx([5 / 24, 1 / 8])
@@ -117,7 +117,7 @@ def test_trace_gives_the_solutions_of_the_exercises(capsys):
     averages = [a["average_probability"] for a in folds]
     assert averages == pytest.approx([1 / 2, 1 / 2, 7 / 9])
     assert all(action["regret"] for action in at[1]["0pb"]["actions"][1:])
-    alternating = told(capsys, *TRACED, "--iterations", 1)[0]["iterations"]
+    alternating = outputs(capsys, *TRACED, "--iterations", 1)[0]["iterations"]
     later = {i["key"]: i for i in alternating[0]["infosets"]}
     for card in "012":
         after_check = later[f"{card}p"]["actions"]
@@ -131,14 +131,14 @@ def test_trace_gives_the_solutions_of_the_exercises(capsys):
 
 def test_trace_filters_by_name_player_and_limit(capsys):
     words = ("--find", "J, after Bet", "--iterations", 1, "--player", 1)
-    found, out, _ = told(capsys, *TRACED, *words)
+    found, out, _ = outputs(capsys, *TRACED, *words)
     (iteration,) = found["iterations"]
     assert [infoset["key"] for infoset in iteration["infosets"]] == ["0b"]
     assert "player 0 is updated" not in out
-    out = told(capsys, *TRACED, "--limit", 2)[1]
+    out = outputs(capsys, *TRACED, "--limit", 2)[1]
     assert out.count("4 more information states; raise --limit") == 6
 
 
 def test_algorithms_without_regrets_are_rejected(capsys):
     for algorithm in ("lp", "os-mccfr", "egt"):
-        assert algorithm in refused(capsys, *TRACED, "--algorithm", algorithm)
+        assert algorithm in rejection(capsys, *TRACED, "--algorithm", algorithm)

@@ -10,7 +10,7 @@ from open_spiel.python.algorithms import expected_game_score
 import spiel_cr
 from spiel_cr.eval.inspection import tree_drawing
 from tests.support import games
-from tests.support.commands import refused, report
+from tests.support.commands import rejection, report
 
 # Bob observes Ann's move, but not the chance outcome.
 _EFG = """EFG 2 R "Signals" { "Ann" "Bob" }
@@ -114,18 +114,18 @@ def test_larger_trees_are_rejected_with_their_size(tmp_path, capsys):
         tree_drawing.draw_tree(games.compiled("leduc7"))
     picture = tmp_path / "tree.png"
     for game, count in (("leduc_poker", "9,457"), ("phantom_ttt", "more than 100,000")):
-        message = refused(capsys, "show", "--game", game, "--plot", picture)
+        message = rejection(capsys, "show", "--game", game, "--plot", picture)
         assert f"has {count} histories, and a drawing at most 200" in message
     assert not picture.exists()
 
 
 def test_show_options_other_than_plot_require_a_policy(tmp_path, capsys):
     words = ("show", "--game", "kuhn_poker")
-    assert "--policy" in refused(capsys, *words)
+    assert "--policy" in rejection(capsys, *words)
     picture = tmp_path / "tree.png"
     for option in (
         ("--find", "J"),
         ("--node", "check"),
         ("--html", tmp_path / "x.html"),
     ):
-        assert "--policy" in refused(capsys, *words, "--plot", picture, *option)
+        assert "--policy" in rejection(capsys, *words, "--plot", picture, *option)

@@ -11,7 +11,7 @@ import spiel_cr
 from spiel_cr.solvers import tuning
 from spiel_cr.solvers.algorithms import find
 from spiel_cr.solvers.cfr import CFRConfig, CustomRule, Rule
-from tests.support.commands import refused, told
+from tests.support.commands import outputs, rejection
 
 _GAMES = ("kuhn_poker", "matrix_rps", "liars_dice(numdice=1,dice_sides=2)")
 
@@ -126,7 +126,7 @@ def test_tune_command_resumes_and_reports_defaults(tmp_path, capsys):
     """The report has the NashConv of the default numbers for comparison."""
     words = ["tune", "--candidates", 8, "--iterations", 50, "--out", tmp_path]
     words += [word for game in _GAMES for word in ("--game", game)]
-    found, out, _ = told(capsys, *words)
+    found, out, _ = outputs(capsys, *words)
     assert len(found["held_out"]) == 3 and found["settings"] == 8
     own = {row["game"]: row["default_nash_conv"] for row in found["held_out"]}
     for game, value in zip(_GAMES, own.values(), strict=True):
@@ -135,9 +135,9 @@ def test_tune_command_resumes_and_reports_defaults(tmp_path, capsys):
     lines = (tmp_path / "tune.jsonl").read_text("utf-8").splitlines()
     records = [json.loads(line) for line in lines]
     assert [len(record["nash_conv"]) for record in records] == [8, 8, 8]
-    again, same, err = told(capsys, *words)
+    again, same, err = outputs(capsys, *words)
     assert again == found and same == out and "compiling" not in err
-    one, _, _ = told(capsys, "tune", "--game", _GAMES[0], *words[1:7])
+    one, _, _ = outputs(capsys, "tune", "--game", _GAMES[0], *words[1:7])
     assert one["held_out"] == [] and "geometric_mean" not in one
 
 
@@ -156,4 +156,4 @@ def test_tune_command_resumes_and_reports_defaults(tmp_path, capsys):
 )
 def test_rejects_invalid_options(words, message, capsys):
     words = ["tune", "--game", "kuhn_poker", "--candidates", 2, *words]
-    assert message in refused(capsys, *words)
+    assert message in rejection(capsys, *words)

@@ -5,7 +5,7 @@ import json
 import pytest
 
 from tests.fuzz.interruptions import PASSING
-from tests.support.commands import told
+from tests.support.commands import outputs
 from tests.support.results import lasting
 
 LINES = {
@@ -40,7 +40,7 @@ def test_workers_change_only_times(name, workers, capsys, tmp_path):
     for words in ("--workers=0", workers):
         folder = tmp_path / str(len(found))
         line = LINES[name].replace("DIR", str(folder))
-        said, _, _ = told(capsys, *line.split(), *words.split())
+        said, _, _ = outputs(capsys, *line.split(), *words.split())
         files = {}
         for path in sorted(folder.iterdir()) if folder.exists() else ():
             if path.suffix == ".jsonl":

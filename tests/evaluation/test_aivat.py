@@ -19,7 +19,7 @@ from spiel_cr.policies.conversions import (
     uniform_behaviour,
 )
 from spiel_cr.policies.queries import query
-from tests.support.commands import refused, report, told
+from tests.support.commands import outputs, rejection, report
 from tests.support.games import compiled
 
 
@@ -146,7 +146,7 @@ def test_tournament_reports_results_with_and_without_luck(capsys, tmp_path):
     words += ["--bots", "solved(iterations=30);solved(iterations=100)"]
     aivat = ["--aivat", "cfr+(iterations=50)"]
     first = report(capsys, *words, *aivat, "--matches", 40)
-    found, out, _ = told(capsys, *words, *aivat, "--matches", 60)
+    found, out, _ = outputs(capsys, *words, *aivat, "--matches", 60)
     assert first["matches"][0][1] == 40 and found["matches"][0][1] == 60
     assert found["half_width"][0][1] < 0.4 * found["plain_half_width"][0][1]
     lines = (tmp_path / "out" / "matches.jsonl").read_text("utf-8").splitlines()
@@ -166,7 +166,7 @@ def test_tournament_reports_results_with_and_without_luck(capsys, tmp_path):
     summary = json.loads((tmp_path / "out" / "summary.json").read_text("utf-8"))
     assert "plain_half_width" in summary and "plain_mean" not in summary
     for other in ([], ["--aivat", "uniform"]):
-        message = refused(capsys, *words, "--matches", 60, *other)
+        message = rejection(capsys, *words, "--matches", 60, *other)
         assert "holds a tournament with aivat=cfr+(iterations=50), not" in message
 
 
@@ -174,7 +174,7 @@ def test_sessions_report_chips_with_and_without_luck(capsys, tmp_path):
     words = ["tournament", "--game", "leduc_poker", "--out", tmp_path / "out"]
     words += ["--bots", "solved(iterations=30);solved(iterations=100)"]
     words += ["--session", "stack=20,rounds=4", "--aivat", "cfr+(iterations=50)"]
-    found, out, _ = told(capsys, *words, "--matches", 60)
+    found, out, _ = outputs(capsys, *words, "--matches", 60)
     half, lucky_half = (
         found[f"{name}chips_half_width"][0][1] for name in ("", "plain_")
     )
@@ -188,7 +188,7 @@ def test_sessions_report_chips_with_and_without_luck(capsys, tmp_path):
         assert f"{found[name][0][1]:+.4f}" in out
     summary = json.loads((tmp_path / "out" / "summary.json").read_text("utf-8"))
     assert summary["plain_chips"] == found["plain_chips"]
-    message = refused(capsys, *words[:-2], "--matches", 60)
+    message = rejection(capsys, *words[:-2], "--matches", 60)
     assert "holds a tournament with aivat=cfr+(iterations=50), not None" in message
 
 

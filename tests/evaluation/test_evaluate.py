@@ -17,7 +17,7 @@ from spiel_cr.policies import conversions
 from spiel_cr.policies.best_responses import nash_conv, reach_of
 from spiel_cr.resolving.decomposition import decompose
 from tests.support import games
-from tests.support.commands import refused, report, run, told
+from tests.support.commands import outputs, rejection, report, run
 from tests.support.learner import Learner
 from tests.support.scripted import Opinionated
 
@@ -662,11 +662,11 @@ def test_interrupted_matches_are_resumed(capsys, tmp_path):
 
 def test_results_of_another_run_are_rejected(capsys, tmp_path):
     report(capsys, *EVALUATE, "uniform", "--out", tmp_path)
-    message = refused(capsys, *EVALUATE, RESOLVING, "--out", tmp_path)
+    message = rejection(capsys, *EVALUATE, RESOLVING, "--out", tmp_path)
     assert "with bot='uniform', not" in message and "another folder" in message
     path = tmp_path / "traversal.jsonl"
     path.write_text("nonsense\n" + path.read_text())
-    message = refused(capsys, *EVALUATE, "uniform", "--out", tmp_path)
+    message = rejection(capsys, *EVALUATE, "uniform", "--out", tmp_path)
     assert "line 1, is not a valid result" in message
 
 
@@ -675,7 +675,7 @@ STEP = ("subgame", "--game", "kuhn_poker", "--actions", "0,1,0,1")
 
 def test_subgame_command_prints_and_writes_its_curve(capsys, tmp_path):
     words = (*STEP, "--trunk-iterations", 2000, "--iterations", 1000)
-    found, out, _ = told(capsys, *words, "--out", tmp_path)
+    found, out, _ = outputs(capsys, *words, "--out", tmp_path)
     curve = found["curve"]
     head = "  iterations  NashConv of trunk and subgame together"
     first = f"  {curve[0]['iterations']:>10,}  {curve[0]['nash_conv']:.3e}"

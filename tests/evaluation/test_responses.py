@@ -30,7 +30,7 @@ from spiel_cr.policies.best_responses import best_response_value, reach_of
 from spiel_cr.policies.bot_policies import BotPolicy
 from spiel_cr.policies.queries import query
 from tests.support import games
-from tests.support.commands import report, told
+from tests.support.commands import outputs, report
 from tests.support.made_games import CHANCE, TERMINAL, MadeGame, Node
 from tests.support.named_opponents import load_opponent
 from tests.support.scripted import Scripted, drawing
@@ -396,7 +396,7 @@ def test_rejects_invalid_arguments():
 def test_command_reports_all_keys(capsys):
     """The command chooses an exact best response and reports that it is exact."""
     words = ("--policy", "uniform", "--simulations", "2000", "--matches", "100")
-    found, out, _ = told(capsys, "best-response", "--game", "kuhn_poker", *words)
+    found, out, _ = outputs(capsys, "best-response", "--game", "kuhn_poker", *words)
     for key in "value exact_value share half_width simulations seconds".split():
         assert isinstance(found[key], float | int), key
     assert found["value"] == pytest.approx(11 / 12) and found["is_exact"]

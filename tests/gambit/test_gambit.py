@@ -325,7 +325,7 @@ def test_matches_of_constant_sum_games_report_the_games_payoffs(tmp_path, capsys
     path = tmp_path / "game.efg"
     path.write_text(CONSTANT, "utf-8")
     words = ("--game", path, "--bots", "uniform;uniform", "--matches", 6, "--seed", 1)
-    report, text, _ = commands.told(capsys, "play", *words)
+    report, text, _ = commands.outputs(capsys, "play", *words)
     game, totals = spiel_cr.load_game(path), np.zeros(2)
     for number, match in enumerate(report["matches"]):
         state = game.new_initial_state()

@@ -106,7 +106,9 @@ def test_rejects_invalid_arguments(arguments, message):
 def test_solve_command_reads_csv_files(tmp_path, capsys):
     path = tmp_path / "rps.csv"
     path.write_text(RPS)
-    report, text, _ = commands.told(capsys, "solve", "--game", path, "--algorithm=lp")
+    report, text, _ = commands.outputs(
+        capsys, "solve", "--game", path, "--algorithm=lp"
+    )
     names = ["rock", "paper", "scissors"]
     for strategy in report["strategies"]:
         assert list(strategy) == names

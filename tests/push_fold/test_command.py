@@ -12,7 +12,7 @@ import pytest
 from spiel_cr.common import storage
 from spiel_cr.eval.reporting import push_charts
 from tests.support import browser
-from tests.support.commands import refused, report
+from tests.support.commands import rejection, report
 
 # The same options in all tests, so that functions are compiled only once.
 WORDS = (
@@ -40,7 +40,7 @@ def test_unrestricted_opponent_report_has_stacks_and_gaps(capsys, tmp_path):
     assert "unrestricted_opponent" not in run(capsys, *words)
     words = ("--stacks=900/900/900", "--prizes=1", "--blinds=300/600")
     words += ("--unrestricted-opponent", f"--cache={tmp_path}")
-    assert "two stacks" in refused(capsys, "push-fold", *words)
+    assert "two stacks" in rejection(capsys, "push-fold", *words)
 
 
 # Waits for a signal after the first checkpoint.

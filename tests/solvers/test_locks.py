@@ -13,7 +13,7 @@ from spiel_cr.policies.best_responses import best_response_value, value_bounds
 from spiel_cr.solvers import lp
 from spiel_cr.solvers.representation import represent
 from spiel_cr.solvers.solve import task_of
-from tests.support.commands import refused, report
+from tests.support.commands import rejection, report
 from tests.support.games import compiled
 
 # A small game for the quick tests; functions of the larger one take long to compile.
@@ -284,7 +284,7 @@ def test_rejects_deeply_nested_locks(tmp_path, capsys, depth, form):
     file = tmp_path / "lock.json"
     file.write_text(text)
     lock = text if form == "text" else file
-    line = refused(capsys, "solve", "--game", "kuhn_poker", "--lock", lock)
+    line = rejection(capsys, "solve", "--game", "kuhn_poker", "--lock", lock)
     assert "nested in more than 100 levels" in line and len(line) < 600
 
 
@@ -292,9 +292,9 @@ def test_rejects_lock_files_with_invalid_unicode(tmp_path, capsys):
     file = tmp_path / "lock.json"
     file.write_bytes(b'{"0\xff": [1, 0]}')
     words = "solve", "--game", "kuhn_poker", "--lock", file
-    assert "is not a JSON object" in refused(capsys, *words)
+    assert "is not a JSON object" in rejection(capsys, *words)
     file.write_text('{"0\\ud800\\n": [1, 0]}')
-    assert r"locks: '0\ud800\n' is not an infoset" in refused(capsys, *words)
+    assert r"locks: '0\ud800\n' is not an infoset" in rejection(capsys, *words)
 
 
 def test_solve_command_accepts_locks_as_file_text_and_policy(tmp_path, capsys):

@@ -18,7 +18,7 @@ from open_spiel.python.algorithms import (
 import spiel_cr
 from spiel_cr import GameOptions
 from spiel_cr.policies.behaviour_files import read_metadata
-from tests.support.commands import told
+from tests.support.commands import outputs
 
 # Leduc poker with one chip behind: six infosets of each player, two actions at each.
 GAME = "python_leduc_poker(stack0=2,stack1=2,max_raises=1,num_ranks=2)"
@@ -229,7 +229,7 @@ def test_solve_command_reports_nash_conv_with_and_without_locks(
 ):
     path = tmp_path / "locks.json"
     path.write_text(str(LOCKS[form]).replace("'", '"'))
-    found, out, _ = told(
+    found, out, _ = outputs(
         capsys,
         *("solve", "--game", GAME, "--form", form, "--lock", path),
         *("--algorithm", "cfr+", "--iterations", 3, "--eval-every", 3),
@@ -254,7 +254,7 @@ def test_solve_command_reports_nash_conv_with_and_without_locks(
 
 def test_spot_page_shows_nash_conv_with_and_without_locks(capsys, tmp_path):
     path = tmp_path / "page.html"
-    found, _, _ = told(
+    found, _, _ = outputs(
         capsys,
         *("spot", "--board", "5c9dJs2h3c", "--pot", 200, "--stack", 900),
         *("--ranges", "QQ+;JJ+", "--bets", "50%,allin", "--iterations", 3),

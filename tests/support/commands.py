@@ -14,18 +14,18 @@ def run(*words):
 
 def report(capsys, *words):
     """Run a command and return the parsed last line of its stdout."""
-    found, _, _ = told(capsys, *words)
+    found, _, _ = outputs(capsys, *words)
     return found
 
 
-def told(capsys, *words):
+def outputs(capsys, *words):
     """Run a command and return its report, its stdout and its stderr."""
     run(*words, "--json")
     out, err = capsys.readouterr()
     return json.loads(out.splitlines()[-1]), out, err
 
 
-def refused(capsys, *words, code=2):
+def rejection(capsys, *words, code=2):
     """Run a command that must fail, and return the last line of its stderr."""
     with pytest.raises(SystemExit) as stopped:
         run(*words)

@@ -5,7 +5,7 @@ import pytest
 from spiel_cr.eval.adapters import registry
 from spiel_cr.eval.common.game_instance import GameInstance, MissingError
 from spiel_cr.solvers.deep import deep_footprint
-from tests.support.commands import told
+from tests.support.commands import outputs
 
 SMALL = "sd-cfr(traversals=16,steps=4,batch=64,hidden=8,layers=1)"
 
@@ -15,7 +15,7 @@ def test_solve_with_networks_on_a_game_tree(tmp_path, capsys):
     saved = tmp_path / "policy.npz"
     words = ["solve", "--game", "kuhn_poker", "--algorithm", SMALL]
     words += ["--iterations", 2, "--eval-every", 1, "--save", saved]
-    found, out, _ = told(capsys, *words)
+    found, out, _ = outputs(capsys, *words)
     assert found["form"] == "tree" and found["evaluator"] == "openspiel"
     assert [point["iterations"] for point in found["curve"]] == [1, 2]
     assert found["curve"][-1]["nash_conv"] == pytest.approx(found["nash_conv"])
@@ -27,10 +27,10 @@ def test_solve_with_networks_without_a_tree_is_resumed(tmp_path, capsys):
     saved, kept = tmp_path / "policy.npz", tmp_path / "state.npz"
     words = ["solve", "--game", "kuhn_poker", "--algorithm", SMALL, "--save", saved]
     words += ["--checkpoint", kept, "--form", "simulator", "--iterations"]
-    found, out, _ = told(capsys, *words, 2)
+    found, out, _ = outputs(capsys, *words, 2)
     assert found["form"] == "simulator" and found["iterations"] == 2
     assert "no game tree" in out and saved.exists()
-    more, _, _ = told(capsys, *words, 3)
+    more, _, _ = outputs(capsys, *words, 3)
     assert (more["iterations"], more["trajectories"]) == (3, 96)
 
 

@@ -12,7 +12,7 @@ from spiel_cr.common import json_log, statistics
 from spiel_cr.eval.tournaments import sessions, tournament
 from spiel_cr.eval.tournaments.round_robin import RoundRobinConfig
 from spiel_cr.eval.tournaments.sessions import SessionConfig
-from tests.support.commands import told
+from tests.support.commands import outputs
 
 LEDUC = "leduc_poker"
 BOTS = ("uniform", "honest(rollouts=2)", "uniform()")
@@ -192,7 +192,7 @@ def test_rejects_games_without_chips(tmp_path, game):
 def test_tournament_command_plays_sessions(tmp_path, capsys):
     words = ["tournament", "--game", "kuhn_poker", "--bots", "uniform;honest"]
     words += ["--out", tmp_path, "--matches", "4", "--styles"]
-    report, out, _ = told(capsys, *words, "--session", "stack=3,rounds=4")
+    report, out, _ = outputs(capsys, *words, "--session", "stack=3,rounds=4")
     assert report["sessions"] == [[0, 4], [4, 0]]
     assert [style["bot"] for style in report["styles"]] == ["uniform", "honest"]
     assert "4 sessions per pair, of at most 4 hands, with stacks of 3" in out

@@ -19,7 +19,7 @@ from spiel_cr.evaluation import referee
 from spiel_cr.players import player_specs
 from spiel_cr.players.bots import uniform_bot
 from spiel_cr.players.player_strings import read_string
-from tests.support.commands import refused, report, run, told
+from tests.support.commands import outputs, rejection, report, run
 from tests.support.scripted import Scripted
 
 KUHN = "kuhn_poker"
@@ -320,7 +320,7 @@ def test_efforts_report_moves_times_and_deadline_misses(tmp_path):
 def test_tournament_command_prints_and_saves_its_table(tmp_path, capsys):
     words = ("tournament", "--game", KUHN, "--bots", f"uniform; {SOLVED};{RESOLVING}")
     words += ("--matches", 5, "--out", tmp_path / "new" / "out", "--seed", 3)
-    found, shown, err = told(capsys, *words)
+    found, shown, err = outputs(capsys, *words)
     table = shown.splitlines()
     assert found.keys() == {*RESULTS, "unvisited_share", "plain_half_width"}
     assert found["unvisited_share"] == [None] * 3
@@ -385,7 +385,7 @@ def test_folder_of_a_game_tree_resumes_with_a_game_string(tmp_path):
 def test_rejects_a_bot_whose_game_tree_is_too_large(tmp_path, capsys, bot):
     out = tmp_path / "out"
     words = ("--game", "phantom_ttt", "--bots", f"uniform;{bot}", "--out", out)
-    error = refused(capsys, "tournament", *words)
+    error = rejection(capsys, "tournament", *words)
     assert f"bot={bot!r} needs the game tree" in error and "memory_limit" in error
     remedy = f"{bot.partition('(')[0]}(max_histories=N"
     assert (remedy in error) == bot.startswith("resolving")
