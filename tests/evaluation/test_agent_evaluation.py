@@ -1,5 +1,6 @@
 """Tests of evaluating agents in other programs: intervals, budgets, resuming."""
 
+import contextlib
 import json
 import os
 import runpy
@@ -244,7 +245,8 @@ def test_killed_evaluation_is_resumed_with_the_same_result(tmp_path):
             if process.poll() is not None:
                 break
             time.sleep(0.002)
-        os.killpg(process.pid, signal.SIGKILL)
+        with contextlib.suppress(ProcessLookupError):  # It may have finished.
+            os.killpg(process.pid, signal.SIGKILL)
         process.wait()
         counts.append(_count(out))
     assert counts == sorted(counts) and counts[0] > 0
