@@ -94,9 +94,9 @@ def run(arguments: Arguments) -> dict[str, object]:
     method = read_settings(arguments.method, METHODS, "method")
     find(arguments.algorithm, families=(CFR,))
     if arguments.early_rounds is None:
-        arguments.reject(AbstractOptions, ["later"], "needs --early-rounds")
+        arguments.reject(AbstractOptions, ["later"], "needs --early-rounds", "add it")
     if arguments.iterations is None:
-        arguments.reject(AbstractOptions, ["endgames"], "needs --iterations")
+        arguments.reject(AbstractOptions, ["endgames"], "needs --iterations", "add it")
     else:
         check_iterations(arguments.iterations, name="--iterations")
     opened = open_game(arguments.game)

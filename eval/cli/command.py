@@ -49,19 +49,23 @@ class Arguments(argparse.Namespace):
         names = [field.name for field in dataclasses.fields(kind)]  # type: ignore[arg-type]
         return kind(**{**self.options(*(n for n in names if n in self)), **values})
 
-    def reject(self, defaults: type, names: Sequence[str], problem: str) -> None:
+    def reject(
+        self, defaults: type, names: Sequence[str], problem: str, remedy: str = ""
+    ) -> None:
         """Raise ValueError if one of some options does not have its default.
 
         Args:
           defaults: Dataclass of options, with their defaults.
           names: Names of the options.
           problem: Predicate of the error, after "--name=value".
+          remedy: Another remedy than to leave the option out, such as "add it".
         """
         for name in names:
             flag, value = flag_of(name), getattr(self, name)
             if value != getattr(defaults, name, None):
                 text = flag if value is True else f"{flag}={value}"
-                raise ValueError(f"{text} {problem}; leave {flag} out")
+                either = f"{remedy}, or " if remedy else ""
+                raise ValueError(f"{text} {problem}; {either}leave {flag} out")
 
     def executor(self, workers: int = 0, **settings: Any) -> Executor:
         """Construct the executor of `WorkerOptions`.

@@ -125,7 +125,7 @@ def _check_page(arguments: Arguments, bots: Sequence[str]) -> None:
     if port is not None and not 1024 <= port <= 65535:
         raise ValueError(f"--port={port} must be from 1024 to 65535")
     if not arguments.web:
-        arguments.reject(PlayOptions, ["port", "no_open"], "requires --web")
+        arguments.reject(PlayOptions, ["port", "no_open"], "requires --web", "add it")
     elif arguments.beliefs:
         raise ValueError("--beliefs: the review of --web shows beliefs; omit --beliefs")
     elif HUMAN not in bots:

@@ -132,7 +132,7 @@ ROWS = [
         "network=table requires a game tree",
     ),
     (f"{PLAY} {BOTS} --web", "human;B"),
-    (f"{PLAY} {BOTS} --port 8000", "--port=8000 requires --web; leave --port out"),
+    (f"{PLAY} {BOTS} --port 8000", "requires --web; add it, or leave --port out"),
     (f"{PLAY} {BOTS} --web --port 80", "--port=80 must be from 1024"),
     (f"{PLAY} {BOTS} --no-open", "--no-open requires --web"),
     (f"{PLAY} {BOTS} --matches 0", "matches=0"),
