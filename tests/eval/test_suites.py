@@ -9,7 +9,6 @@ import spiel_cr
 from spiel_cr.common.errors import GameTooLargeError
 from spiel_cr.common.executor import IN_PROCESS
 from spiel_cr.eval.adapters import registry
-from spiel_cr.eval.cli import compare
 from spiel_cr.eval.common.budget import Budget
 from spiel_cr.eval.comparison import suites
 from spiel_cr.solvers.cfr.cfr_config import PRESETS
@@ -221,4 +220,3 @@ def test_game_memory_limit_replaces_the_suite_default(tmp_path, monkeypatch):
 )
 def test_rejects_options_that_the_suite_determines(words, message, capsys):
     assert message in rejection(capsys, "compare", *words)
-    assert compare.RESUMES

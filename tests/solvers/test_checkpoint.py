@@ -3,6 +3,7 @@
 import errno
 import os
 import pathlib
+import re
 import signal
 import subprocess
 import sys
@@ -173,7 +174,7 @@ def test_rejects_checkpoints_with_missing_arrays(written, missing):
     names = {"first": ["leaf0"], "last": [f"leaf{len(arrays) - 1}"], "all": [*arrays]}
     left = {name: a for name, a in arrays.items() if name not in names[missing]}
     storage.save(written, left, metadata)
-    with pytest.raises(ValueError):
+    with pytest.raises(ValueError, match=re.escape(str(written))):
         spiel_cr.solve(games.compiled("kuhn"), "cfr+", checkpoint=written)
 
 

@@ -75,7 +75,8 @@ def test_rejects_invalid_iterations(iterations):
     "arguments", [{"algorithm": "lp"}, {"algorithm": "x"}, {"dtype": "int32"}]
 )
 def test_rejects_invalid_arguments(arguments):
-    with pytest.raises(ValueError):
+    (value,) = arguments.values()
+    with pytest.raises(ValueError, match=f"'?{value}'?"):
         spiel_cr.CFRSolver("kuhn_poker", **arguments)
 
 

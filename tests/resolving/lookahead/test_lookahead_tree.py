@@ -306,7 +306,9 @@ def test_focus_accepts_a_history_with_its_child():
     snapshot = grown.snapshot()
     deep = int(np.flatnonzero(snapshot.tree.histories.player >= 0)[-1])
     family = snapshot.ids[[int(snapshot.tree.histories.parent[deep]), deep]]
-    grown.rows(grown.focus(family).snapshot().ids)
+    focused = grown.focus(family).snapshot().ids
+    assert set(family.tolist()) <= set(focused.tolist())
+    assert len(grown.rows(focused)) == len(focused)
 
 
 @pytest.mark.parametrize("player", [0, 1])

@@ -175,16 +175,23 @@ def test_networks_learn_kuhn_poker(algorithm):
         assert np.array_equal(one, other)
 
 
-@pytest.mark.parametrize("damage", ["counts", "reach0", "advantages1.memory_total"])
-def test_restore_rejects_invalid_states(damage):
+@pytest.mark.parametrize(
+    ("damage", "error"),
+    [
+        ("counts", "counts"),
+        ("reach0", "its averages belong to another game"),
+        ("advantages1.memory_total", "the sums belong to another game"),
+    ],
+)
+def test_restore_rejects_invalid_states(damage, error):
     solver = DeepSolver(game_of("kuhn"), f"sd-cfr({TABLE})")
     solver.run(2)
     arrays = solver.arrays()
     arrays[damage] = arrays[damage][:-1]
-    with pytest.raises(ValueError):
+    with pytest.raises(ValueError, match=error):
         DeepSolver(game_of("kuhn"), f"sd-cfr({TABLE})").restore(arrays)
     del arrays[damage]
-    with pytest.raises(ValueError):
+    with pytest.raises(ValueError, match=damage.rpartition("_")[2]):
         DeepSolver(game_of("kuhn"), f"sd-cfr({TABLE})").restore(arrays)
 
 
