@@ -46,15 +46,17 @@ _WRITTEN = _FOLDER.parent / "out" / "test-durations.json"
 _PROGRAMS = _FOLDER.parent / "build" / "test-programs"
 # Size of a test process above which compiled functions and game trees are deleted
 # between tests. Functions that later tests use are then traced and compiled again.
-_TIDY_BYTES = 2_500_000_000
+_TIDY_BYTES = max(2.5e9, min(memory.machine_bytes(), 24e9) / 6)
 # Minimum growth between two deletions.
 _TIDY_GROWTH = 500_000_000
 _held_after_tidying = 0
 
-# XLA's older CPU emitters (see `jax_utils.quick_options`), and no LLVM optimisation.
+# XLA's older CPU emitters (see `jax_utils.quick_options`), no LLVM optimisation, and no
+# division of a function into modules, which takes longer than it saves.
 _QUICK_COMPILER = (
     "--xla_cpu_use_fusion_emitters=false",
     "--xla_backend_optimization_level=0",
+    "--xla_cpu_parallel_codegen_split_count=1",
 )
 
 _seconds: dict[str, float] = collections.defaultdict(float)

@@ -90,7 +90,7 @@ QUICK = (
     *("hidden boards", "gameshrink", "late checkpoint", "sampled Python game"),
     *("no checkpoint", "solve", "patient", "evaluate", "tournament", "deep"),
 )
-_QUICK_SECONDS = 1.5
+_QUICK_SECONDS = 1.0
 _NEW_SECONDS = 5.0
 _BUSY_PROCESSES = 4
 # Most signals are Ctrl-C.

@@ -51,28 +51,28 @@ COMMANDS = {
     "evaluate": "evaluate GAME --out=DIR/e --repeats=6 "
     "--bot=resolving(solver=cfr+,iterations=100)",
     "playing": "evaluate GAME --out=DIR/e --method=matches --matches=600 --bot=uniform",
-    "solve": "solve GAME SOLVE --plot=DIR/p.png --eval-every=10000 --iterations=50000",
+    "solve": "solve GAME SOLVE --plot=DIR/p.png --eval-every=5000 --iterations=25000",
     # Writes a checkpoint only after a signal; it iterates most of the time.
     "patient": "solve GAME --algorithm=cfr+ --checkpoint=DIR/c.npz "
-    "--checkpoint-every=3600 --save=DIR/s.npz --iterations=700000",
-    "sampled": "solve GAME SOLVE --algorithm=evr-mccfr(batch=16) --iterations=3000",
+    "--checkpoint-every=3600 --save=DIR/s.npz --iterations=400000",
+    "sampled": "solve GAME SOLVE --algorithm=evr-mccfr(batch=16) --iterations=1500",
     "uncompiled": "solve GAME SOLVE --algorithm=os-mccfr(batch=256) --iterations=20 "
     "--form simulator --memory-limit=3GB",
-    "first-order": "solve GAME SOLVE --algorithm=pdhg --iterations=10000",
+    "first-order": "solve GAME SOLVE --algorithm=pdhg --iterations=5000",
     "public-tree": "solve LEDUC --form=public-tree SOLVE --algorithm=cfr+ "
     "--iterations=2000",
     "phantom": "solve --game=dark_hex(board_size=2) --form=phantom SOLVE "
     "--algorithm=cfr+ --iterations=3000",
-    "public": "solve LEDUC SOLVE --algorithm=public-vr+ --iterations=300",
-    "deep": "solve GAME SOLVE --iterations=40 "
+    "public": "solve LEDUC SOLVE --algorithm=public-vr+ --iterations=100",
+    "deep": "solve GAME SOLVE --iterations=20 "
     "--algorithm=sd-cfr(hidden=8,layers=1,traversals=20,steps=5)",
-    "self-play": "solve GAME SOLVE --algorithm=mmd(hidden=8,layers=1) --iterations=8",
+    "self-play": "solve GAME SOLVE --algorithm=mmd(hidden=8,layers=1) --iterations=4",
     "exploit": "exploit GAME --policy=uniform --methods=exact --out=DIR/x",
     # Searches all terminal histories, so that the result does not depend on time.
     "search": "exploit GAME --policy=uniform --methods=search --out=DIR/x",
     "abstract": "abstract LEDUC --budget=2-4 --iterations=20",
     "push-fold": "push-fold --stacks=600/600 --prizes=100/0 --blinds=300/600 "
-    "--rounds=2 --steps=20 --boards=2048 --cache=DIR/k --out=DIR/j",
+    "--rounds=2 --steps=10 --boards=1024 --cache=DIR/k --out=DIR/j",
     "resolve": "resolve GAME --save=DIR/s.npz --cache=DIR/k --iterations=200",
     "compare": "compare GAME --out=DIR/x --iterations=100 --seeds=2 --workers=0 "
     "--algorithms=uniform;openspiel-cfr;openspiel-os-mccfr;openspiel-cfr+",
