@@ -134,15 +134,18 @@ def test_excessive_gap_bounds_nash_conv(algorithm):
     assert bounds == sorted(bounds, reverse=True) and bounds[-1] < bounds[0] / 2
 
 
-def test_steps_without_the_heuristic_are_shorter():
-    """Without the heuristic, the shares of steps follow the theory."""
+def test_step_lengths_without_the_heuristic_follow_the_theory():
+    """Step k has length 2 / (k + 2); the heuristic only ever halves its first length."""
     fast, slow = (solver_of("kuhn", name) for name in ("egt", "egt(aggressive=false)"))
-    fast.run(60)
-    slow.run(60)
-    assert slow.state.smoothing.min() > 0
-    shares = 2 / (np.arange(60) + 3)
-    assert float(slow.state.share) <= shares[-1] + 1e-12
-    assert float(fast.state.share) <= 0.5
+    for iterations in (1, 9, 50):
+        fast.run(iterations)
+        slow.run(iterations)
+        assert slow.state.smoothing.min() > 0
+        expected = 2 / (int(slow.state.iteration) + 2)
+        assert float(slow.state.share) == pytest.approx(expected, rel=1e-12)
+        halvings = np.log2(0.45 / float(fast.state.share))
+        assert halvings == pytest.approx(round(halvings), abs=1e-9)
+    assert float(fast.state.share) < 0.45 / 2
 
 
 def test_deep_trees_are_rejected():
