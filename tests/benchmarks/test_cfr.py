@@ -122,7 +122,8 @@ def test_every_kind_of_solver_is_measured_on_kuhn_poker() -> None:
     for name, row in by_solver.items():
         assert row["rate"] > 0
         assert row["build_seconds"] >= 0 and row["compile_seconds"] >= 0
-        assert row["peak_bytes"] >= row["start_bytes"] > 0
+        # Linux updates the peak in steps, so two readings may differ by a few pages.
+        assert row["peak_bytes"] >= 0.99 * row["start_bytes"] > 0
         assert row["iterations"] > 0 and row["seconds"] >= 0.05
         # NashConv of uniform play is 0.92.
         rough = name == "openspiel-os-mccfr" or row["iterations"] < 100
