@@ -256,10 +256,10 @@ class SpotReader(HandReader):
                 f"{text!r} has the weight {weights[odd][0]:g}; weights are not "
                 f"supported here, remove it"
             )
-        images = weights[self._deals.symmetry.hands]
+        images = weights[self._deals.images]
         if (images != weights).any():
             which, hand = np.argwhere((images != weights) & (weights > 0))[0]
-            alike = self._deals.symmetry.hands[which, hand]
+            alike = self._deals.images[which, hand]
             raise ValueError(
                 f"{text!r} has {hand_text(hand)} without {hand_text(alike)}, but on "
                 f"this board with these ranges they are equivalent; add the latter"
@@ -342,11 +342,10 @@ class SpotState(base.State):
         if not tree.showdown[self.node]:
             return float(tree.stake[self.node])
         board = [*deals.rules.board, *self.dealt[base.NUM_PLAYERS :]]
-        first, second = (
-            strengths.strengths(strengths.suit_masks(np.array([*hand, *board]), 4))
-            for hand in HANDS.cards[[*self.dealt[: base.NUM_PLAYERS]]]
-        )
-        return float(tree.stake[self.node]) * np.sign(int(first) - int(second))
+        hands = HANDS.cards[[*self.dealt[: base.NUM_PLAYERS]]]
+        cards = np.array([[*hand, *board] for hand in hands])
+        first, second = strengths.of_cards(cards, len(SUITS)).tolist()
+        return float(tree.stake[self.node]) * np.sign(first - second)
 
     def bets_text(self) -> str:
         """Return the names of the players' actions so far."""

@@ -154,10 +154,8 @@ def declare(
     matrix = matrix.reshape(-1).astype(np.int32)
     payoff_matrices = []
     for round, showdown in kinds.tolist():
-        private_states, boards = (
-            [by_round[round] for by_round in rounds],
-            seen[round],
-        )
+        private_states = [by_round[round] for by_round in rounds]
+        boards = seen[round]
         to_come = sum(rules.deals[round + 1 :]) if showdown else 0
         if to_come:  # Their order no longer matters.
             boards = deals.boards((*rules.deals[: round + 1], to_come))
