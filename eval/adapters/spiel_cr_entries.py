@@ -92,8 +92,7 @@ def _solver(text: str, algorithm: Algorithm) -> Entry:
     config, family = algorithm.config, algorithm.family
 
     def make(instance: GameInstance, seed: int) -> protocol.SolverAdapter:
-        options = spiel_cr.GameOptions(memory_limit=instance.memory_limit)
-        task = Task(algorithm, options=options, seed=seed)
+        task = Task(algorithm, options=instance.options, seed=seed)
         if TREE not in family.makers:
             return PublicTreeAdapter(instance, task)
 
@@ -184,20 +183,14 @@ class NetworkAdapter(protocol.SolverAdapter):
 
 
 def _lp(text: str, parameters: dict[str, Any]) -> Entry:
-    return _entry(
-        text,
-        _TEXTS["lp"],
-        lambda instance, seed: ComputingAdapter(
+    def make(instance: GameInstance, seed: int) -> ComputingAdapter:
+        return ComputingAdapter(
             lambda _: _computed(
-                spiel_cr.solve(
-                    instance.tree,
-                    "lp",
-                    options=spiel_cr.GameOptions(memory_limit=instance.memory_limit),
-                )
+                spiel_cr.solve(instance.tree, "lp", options=instance.options)
             )
-        ),
-        mode="once",
-    )
+        )
+
+    return _entry(text, _TEXTS["lp"], make, mode="once")
 
 
 def _uniform(text: str, parameters: dict[str, Any]) -> Entry:
@@ -210,14 +203,11 @@ def _uniform(text: str, parameters: dict[str, Any]) -> Entry:
 
 def _auto(text: str, parameters: dict[str, Any]) -> Entry:
     def make(instance: GameInstance, seed: int) -> ComputingAdapter:
-        options = spiel_cr.GameOptions(memory_limit=instance.memory_limit)
-
         def compute(amount: float) -> Computed:
             timed = isinstance(amount, float)
             goal = spiel_cr.Goal(seconds=amount) if timed else int(amount)
-            result = spiel_cr.solve(
-                instance.tree, "auto", goal, options=options, seed=seed
-            )
+            settings = {"options": instance.options, "seed": seed}
+            result = spiel_cr.solve(instance.tree, "auto", goal, **settings)
             return _computed(result, note=f"{result.algorithm}: {result.reason}")
 
         return ComputingAdapter(compute)
@@ -240,7 +230,7 @@ def _resolve(text: str, parameters: dict[str, Any]) -> Entry:
             result = spiel_cr.resolve(
                 instance.tree,
                 ResolvingConfig(config, fixed or iterations, **ahead),
-                options=spiel_cr.GameOptions(memory_limit=instance.memory_limit),
+                options=instance.options,
             )
             return _computed(result, note=counted(result.solves, "solve"))
 
