@@ -61,9 +61,9 @@ def run(arguments: Arguments) -> dict[str, object]:
     print(f"{one_line(opened.game)} has {text} (an estimate)", file=sys.stderr)
     need, options = FormRequirements({SIMULATOR: ""}), arguments.settings(GameOptions)
     game, reason = represent(opened, options, need, progress=True)
-    sizes, lines, more = _SIZES[reason.form](game)
-    form = "" if reason.form == TREE else f", in {reason.form} form"
-    print(f"{one_line(opened.game)}{form}")
+    sizes_of, words = _SIZES[reason.form]
+    sizes, lines, more = sizes_of(game)
+    print(f"{one_line(opened.game)}{words}")
     width = max(12, *map(len, sizes))
     for name, size in sizes.items():
         numbers = size if isinstance(size, list) else [size]
@@ -136,10 +136,11 @@ def _of_public_tree(game: PublicTreeGame) -> _Sizes:
 
 
 _DTYPES = np.dtype(np.float64), np.dtype(np.float32)
-_SIZES: dict[str, Callable[[Any], _Sizes]] = {
-    TREE: _of_tree,
-    PUBLIC_TREE: _of_public_tree,
-    PHANTOM: _of_phantom_game,
+# Sizes of each form, and words after the game.
+_SIZES: dict[str, tuple[Callable[[Any], _Sizes], str]] = {
+    TREE: (_of_tree, ""),
+    PUBLIC_TREE: (_of_public_tree, ", in public-tree form"),
+    PHANTOM: (_of_phantom_game, ", in phantom form"),
 }
 
 

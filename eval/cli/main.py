@@ -321,7 +321,7 @@ def _print_kept_files(arguments: Arguments) -> None:
             kept = f"completed results are kept in {path}"
             print(one_line(f"{kept}; repeat the command to resume"), file=sys.stderr)
             lost = False
-    if lost and hasattr(arguments, "save"):
+    if lost and "save" in arguments:
         without = getattr(arguments, "checkpoint", "") is None
         option = " (no --checkpoint)" if without else ""
         later = "; --save is written at the end only" if arguments.save else ""
