@@ -198,12 +198,10 @@ class WorkerOptions:
 
 
 # Options with paths of outputs, and those with paths of inputs.
-OUTPUT_FILES, OUTPUT_FOLDERS, _READ = (
-    ("save", "plot", "figure", "checkpoint", "html", "csv", "efg", "table", "latex")
-    + ("write_ranges",),
-    ("out", "cache"),
-    ("policy", "open"),
+OUTPUT_FILES = (
+    "save plot figure checkpoint html csv efg table latex write_ranges".split()
 )
+OUTPUT_FOLDERS, _READ = ("out", "cache"), ("policy", "open")
 
 
 def check_arguments(arguments: Arguments) -> None:
@@ -298,16 +296,9 @@ def add_command(commands: Commands, name: str, module: Any) -> Parser:
         epilog=epilog.format(**getattr(module, "LISTS", {})),
     )
     # `unwritten` names outputs that could not be written after the work.
-    parser.set_defaults(
-        run=module.run,
-        resumes=getattr(module, "RESUMES", False),
-        unwritten=[],
-        imports=[],
-    )
-    parser.settings(
-        GeneralOptions,
-        imports={"flag": "--import", "dest": "imports"},
-    )
+    parser.set_defaults(run=module.run, unwritten=[], imports=[])
+    parser.set_defaults(resumes=getattr(module, "RESUMES", False))
+    parser.settings(GeneralOptions, imports={"flag": "--import", "dest": "imports"})
     parser.settings(getattr(module, f"{name.title().replace('-', '')}Options"))
     getattr(module, "add_options", lambda parser: None)(parser)
     return parser

@@ -213,12 +213,8 @@ def _run_large(arguments: Arguments, suite: suites.Suite) -> dict[str, object]:
         budget.check()
         suite = suite._replace(budget=budget, points=(math.ceil(arguments.seconds),))
     records = []
-    for record in suites.run_large(
-        suite,
-        arguments.out,
-        arguments.executor(),
-        memory_limit=arguments.memory_limit,
-    ):
+    options = arguments.options("out", "memory_limit")
+    for record in suites.run_large(suite, executor=arguments.executor(), **options):
         records.append(record)
         value = record["nash_conv"]
         text = f"{value:.2e}" if value is not None else record["error"]

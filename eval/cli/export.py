@@ -35,8 +35,7 @@ class ExportOptions:
 
 def run(arguments: Arguments) -> dict[str, object]:
     """Write a game."""
-    limit = arguments.memory_limit
-    tree = as_tree(arguments.game, memory_limit=limit, progress=True)
+    tree = as_tree(progress=True, **arguments.options("game", "memory_limit"))
     text = efg_text(tree)
     histories = len(tree.histories)
     print(f"{one_line(tree.game)}, {counted(histories, 'history', 'histories')}")

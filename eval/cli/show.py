@@ -42,13 +42,7 @@ from spiel_cr.policies.queries import query
 from spiel_cr.solvers import policy_files
 
 from ..common.plurals import counted
-from ..inspection import (
-    hand_grid,
-    infoset_view,
-    spot_page,
-    tree_drawing,
-    tree_page,
-)
+from ..inspection import hand_grid, infoset_view, spot_page, tree_drawing, tree_page
 from ..reporting import plots
 from .command import Arguments
 from .spot import write_answers
@@ -192,12 +186,8 @@ def _write_page(arguments: Arguments, page: str, report: dict[str, object]) -> N
 
 def _show_infosets(arguments: Arguments, limit: int) -> dict[str, object]:
     """Show a policy of a game with a game tree, as lines or as a page."""
-    tree = as_tree(
-        arguments.game,
-        observations=True,
-        memory_limit=arguments.memory_limit,
-        progress=True,
-    )
+    options = arguments.options("game", "memory_limit")
+    tree = as_tree(observations=True, progress=True, **options)
     if arguments.plot:
         tree_drawing.check_size(tree)
     announce(f"loading the policy {arguments.policy}")

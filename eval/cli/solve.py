@@ -258,14 +258,8 @@ _EVALUATOR_CHECKS: dict[str, Callable[[Any, Arguments], None]] = {
 
 # Attributes of every result by their keys in JSON.
 _FACTS = (
-    "algorithm",
-    "reason",
-    "stop_reason",
-    "iterations",
-    "trajectories",
-    "seconds",
-    "build_seconds",
-)
+    "algorithm reason stop_reason iterations trajectories seconds build_seconds"
+).split()
 
 
 def _facts(game: str, result: Result) -> dict[str, object]:
@@ -455,10 +449,9 @@ def _report_values(result: Result, evaluation: Evaluation) -> dict[str, object]:
     def shown(value: float, spec: str = ".3e") -> str:
         return number_text(max(value, 0.0), spec, rounding)
 
-    tool = (
-        "OpenSpiel, exact" if evaluation.evaluator == "openspiel" else "spiel_cr, exact"
-    )
-    if evaluation.evaluator == "spiel_cr" and result.tree is None:
+    by_openspiel = evaluation.evaluator == "openspiel"
+    tool = "OpenSpiel, exact" if by_openspiel else "spiel_cr, exact"
+    if not by_openspiel and result.tree is None:
         assert result.game_form is not None
         tool += f", by a best response in {result.game_form.kind} form"
     print(f"  NashConv    {shown(evaluation.nash_conv)}  ({tool})")

@@ -75,9 +75,8 @@ def run(arguments: Arguments) -> dict[str, object]:
     games = list(dict.fromkeys(str(open_game(game).game) for game in arguments.game))
     # With a single game, none can be held out.
     folds = min(arguments.folds, len(games)) if len(games) > 1 else 0
-    settings = tuning.draw_settings(
-        config, ranges, arguments.candidates, arguments.seed
-    )
+    count, seed = arguments.candidates, arguments.seed
+    settings = tuning.draw_settings(config, ranges, count, seed)
     identity = {
         **arguments.options("numbers", "candidates", "iterations", "seed"),
         "algorithm": settings_text(config),
@@ -104,17 +103,13 @@ class _Evaluator:
 
     def __call__(self, game: str) -> Record:
         """Return the line of a game."""
-        return {
-            "game": game,
-            "nash_conv": tuning.nash_convs(game, *self._setup).tolist(),
-        }
+        nash_convs = tuning.nash_convs(game, *self._setup)
+        return {"game": game, "nash_conv": nash_convs.tolist()}
 
 
 def _checker(count: int) -> Any:
-    tests = {
-        "game": checks.is_text,
-        "nash_conv": checks.is_list(checks.is_number, count),
-    }
+    numbers = checks.is_list(checks.is_number, count)
+    tests = {"game": checks.is_text, "nash_conv": numbers}
     return lambda record: checks.check_fields(record, tests)
 
 
@@ -150,15 +145,11 @@ def _report(
                 f"{row['default_nash_conv']:>13.2e}{rank:>6}"
             )
     best = described(int(tuning.geometric_mean(nash_convs).argmin()))
-    report: dict[str, object] = {
-        "held_out": rows,
-        "best": best,
-        "settings": len(settings),
-    }
+    report: dict[str, object] = {"held_out": rows, "best": best}
+    report["settings"] = len(settings)
     if rows:
-        means = [
-            tuning.geometric_mean(each).item() for each in (held_out, nash_convs[0])
-        ]
+        both = held_out, nash_convs[0]
+        means = [tuning.geometric_mean(each).item() for each in both]
         print(f"  {'geometric mean':<44}{means[0]:>10.2e}{means[1]:>13.2e}")
         report |= {"geometric_mean": means[0], "default_geometric_mean": means[1]}
     print(f"best on all games: {_text(best)}, of {len(settings)} settings")
