@@ -316,7 +316,7 @@ def _entry(
     """Return the entry of a row of the catalogue."""
     make: Any = _MAKERS.get(name)
     if solver:
-        settings = {"solver": solver, "step": step, "arguments": arguments or {}}
+        settings: Any = {"solver": solver, "step": step, "arguments": arguments or {}}
         samples = options.get("samples", False)
         make = functools.partial(_tabular, **settings, samples=samples)
     options["modules"] = tuple(modules)

@@ -206,8 +206,10 @@ def _auto(text: str, parameters: dict[str, Any]) -> Entry:
         def compute(amount: float) -> Computed:
             timed = isinstance(amount, float)
             goal = spiel_cr.Goal(seconds=amount) if timed else int(amount)
-            settings = {"options": instance.options, "seed": seed}
-            result = spiel_cr.solve(instance.tree, "auto", goal, **settings)
+            options = instance.options
+            result = spiel_cr.solve(
+                instance.tree, "auto", goal, options=options, seed=seed
+            )
             return _computed(result, note=f"{result.algorithm}: {result.reason}")
 
         return ComputingAdapter(compute)
