@@ -6,30 +6,20 @@ before it fills the caches of compiled functions. If the program of `postflop.rs
 installed, it solves the same spots.
 """
 
-import json
 import shutil
 import subprocess
-import sys
-import time
 from collections.abc import Sequence
 from typing import NamedTuple
 
 from benchmarks.document import Column
-from benchmarks.frame import Axis, Benchmark, FactsTable, Row
+from benchmarks.frame import SPIEL_CR, Axis, Benchmark, FactsTable, Row, run_command
+from benchmarks.games import string_of
 
 # Longest run in seconds.
 _LIMIT = 1200.0
-_ENTRY = "from spiel_cr.eval.cli import entry; entry.main()"
 # All hands, in the notation of postflop-solver.
 _EVERY_HAND = ",".join(
     ["22+", *(f"{r}2{suits}+" for r in "AKQJT9876543" for suits in ("s", "o"))]
-)
-# A turn and a river with fixed bets of 20 chips.
-_LIMIT_TURN = (
-    "universal_poker(betting=limit,numPlayers=2,numRounds=4,blind=40 40,"
-    "firstPlayer=2 1 1 1,numSuits=4,numRanks=13,numHoleCards=2,numBoardCards=0 3 1 1,"
-    "raiseSize=10 10 20 20,maxRaises=3 4 4 4,bettingAbstraction=fcpa,potSize=80,"
-    "boardCards=5c9dJs2h)"
 )
 
 
@@ -88,7 +78,7 @@ SPOTS = {
     "limit-turn": SpotCase(
         "limit turn, all hands, pot 80",
         *("5c9dJs2h", 80, 1000, "20c", ("20c", "20c3r")),
-        game=_LIMIT_TURN,
+        game=string_of("turn"),
     ),
     "small-flop": SpotCase(
         "flop, 36 and 42 hands, one size",
@@ -128,16 +118,11 @@ def run(command: Sequence[str], limit: float = _LIMIT) -> Row:
     Raises:
       RuntimeError: If it fails or does not end in time.
     """
-    start = time.perf_counter()
     try:
-        done = subprocess.run(
-            command, capture_output=True, text=True, check=True, timeout=limit
-        )
+        return run_command(command, timeout=limit)[0]
     except subprocess.SubprocessError as error:
         last = (error.stderr or "")[-500:]  # type: ignore[attr-defined]
         raise RuntimeError(f"{error} {last}") from error
-    seconds = time.perf_counter() - start
-    return {**json.loads(done.stdout.splitlines()[-1]), "process_seconds": seconds}
 
 
 def measure(spot: str, peer: str) -> Row:
@@ -149,7 +134,7 @@ def measure(spot: str, peer: str) -> Row:
     """
     chosen = SPOTS[spot]
     row: Row = {}
-    words = [sys.executable, "-c", _ENTRY, *chosen.words(), "--dtype", "float32"]
+    words = [*SPIEL_CR, *chosen.words(), "--dtype", "float32"]
     goal = ["--until", str(2 * chosen.percent / 100 * chosen.pot), "--json"]
     commands = {"": [*words, *goal]}
     if program := shutil.which(peer):

@@ -6,14 +6,12 @@ It prints a table in Markdown. The machine must be idle. `--only NAME` selects c
 """
 
 import argparse
-import json
 import os
 import re
-import subprocess
-import sys
 import tempfile
-import time
 from typing import NamedTuple
+
+from benchmarks.frame import SPIEL_CR, run_command
 
 COMMANDS = {
     "solve leduc": "solve --game leduc_poker --algorithm cfr+ --seconds 5",
@@ -34,7 +32,6 @@ COMMANDS = {
     "spot turn": "spot --board AsKd7c2h --pot 200 --stack 900 --seconds 10",
 }
 _FACTOR = 1.5
-_ENTRY = "from spiel_cr.eval.cli import entry; entry.main()"
 # The phases of the estimate by their keys in the command's report.
 _PHASES = {
     "building": "build_seconds",
@@ -67,17 +64,10 @@ def measure(command: str, folder: str, cache: str) -> _Measured:
       cache: "cold" or "warm".
     """
     words = command.replace("FOLDER", folder).replace("CACHE", cache).split()
-    start = time.perf_counter()
-    done = subprocess.run(
-        [sys.executable, "-c", _ENTRY, *words, "--json"],
-        capture_output=True,
-        text=True,
-        check=True,
-        env=os.environ | {"SPIEL_CR_COMPILATION_CACHE": folder},
-    )
-    measured = time.perf_counter() - start
-    line = re.search(r"estimate: (\S+) s in total.* \((.*)\)", done.stderr)
-    report = json.loads(done.stdout.splitlines()[-1])
+    environment = os.environ | {"SPIEL_CR_COMPILATION_CACHE": folder}
+    report, messages = run_command([*SPIEL_CR, *words, "--json"], env=environment)
+    measured = report["process_seconds"]
+    line = re.search(r"estimate: (\S+) s in total.* \((.*)\)", messages)
     if line is None:
         return _Measured(float("nan"), measured, "no estimate")
     parts = []
