@@ -22,7 +22,7 @@ import numpy as np
 import game_defs  # noqa: F401  registers the project's games
 import spiel_cr
 from benchmarks.frame import SPIEL_CR, run_command
-from benchmarks.games import goofspiel
+from benchmarks.games import string_of
 
 # Games whose policies are compared at states of random rollouts.
 _ROLLOUTS = 50
@@ -137,7 +137,7 @@ RUNS: dict[str, Callable[[], dict[str, Any]]] = {
     "cfr+ kuhn": _checkpoint("kuhn_poker", "cfr+", 100),
     "cfr leduc": _solved("leduc_poker", "cfr", 50),
     "dcfr leduc": _checkpoint("leduc_poker", "dcfr", 50),
-    "pcfr+ goofspiel": _solved(goofspiel(4), "pcfr+", 50),
+    "pcfr+ goofspiel": _solved(string_of("goofspiel4"), "pcfr+", 50),
     "pdcfr+ liar's dice": _solved("liars_dice(numdice=1,dice_sides=4)", "pdcfr+", 50),
     "lp leduc": _solved("leduc_poker", "lp", 1),
     "os-mccfr leduc": _checkpoint("leduc_poker", "os-mccfr", 20),

@@ -6,8 +6,10 @@ before it fills the caches of compiled functions. If the program of `postflop.rs
 installed, it solves the same spots.
 """
 
+import pathlib
 import shutil
 import subprocess
+import tomllib
 from collections.abc import Sequence
 from typing import NamedTuple
 
@@ -32,7 +34,7 @@ class SpotCase(NamedTuple):
       sizes: Sizes of bets and of raises, in the notation of postflop-solver.
       percent: Goal: exploitability (half of NashConv) in percent of the pot.
       ranges: Ranges of both players; None: all hands.
-      game: OpenSpiel string of the game, if it is not one of `poker.spot`.
+      game: Short name of the game, if it is not one of `poker.spot`.
     """
 
     label: str
@@ -40,15 +42,16 @@ class SpotCase(NamedTuple):
     pot: int
     stack: int
     bets: str
-    sizes: tuple[str, str]
+    sizes: Sequence[str]
     percent: float = 0.1
-    ranges: tuple[str, str] | None = None
+    ranges: Sequence[str] | None = None
     game: str = ""
 
     def words(self) -> list[str]:
         """Return the words of a command of spiel-cr, without options of the run."""
         if self.game:
-            return ["solve", "--game", self.game, "--algorithm", "dcfr"]
+            game = string_of(self.game)
+            return ["solve", "--game", game, "--algorithm", "dcfr"]
         words = ["spot", "--board", self.board, "--pot", str(self.pot)]
         words += ["--stack", str(self.stack), "--bets", self.bets]
         return words + (["--ranges", ";".join(self.ranges)] if self.ranges else [])
@@ -61,40 +64,8 @@ class SpotCase(NamedTuple):
         return [self.board, *numbers, *ranges, *self.sizes]
 
 
-SPOTS = {
-    "river": SpotCase(
-        "river, all hands, pot and all-in",
-        *("5c9dJs2h3c", 1000, 1500, "pot,allin", ("100%, a", "100%, a")),
-    ),
-    "turn": SpotCase(
-        "turn, 115 and 162 hands, three sizes",
-        *("5c9dJs2h", 180, 910, "33%,66%,pot; raises 2.5x"),
-        ("33%, 66%, 100%", "2.5x"),
-        ranges=(
-            "66+,A8s+,KTs+,QTs+,JTs,AQo+",
-            "33+,A6s+,KTs+,QTs+,JTs,T9s,AJo+,KQo",
-        ),
-    ),
-    "limit-turn": SpotCase(
-        "limit turn, all hands, pot 80",
-        *("5c9dJs2h", 80, 1000, "20c", ("20c", "20c3r")),
-        game=string_of("turn"),
-    ),
-    "small-flop": SpotCase(
-        "flop, 36 and 42 hands, one size",
-        *("AhTh6h", 180, 910, "60%; raises 2.5x", ("60%", "2.5x")),
-        ranges=("JJ+,AQs+,AKo", "99+,AK"),
-    ),
-    "flop": SpotCase(
-        "flop, 192 and 233 hands, one size",
-        *("5c9dJs", 180, 910, "60%; raises 2.5x", ("60%", "2.5x")),
-        percent=0.5,
-        ranges=(
-            "22+,A2s+,KTs+,QTs+,JTs,ATo+,KQo",
-            "22+,A2s+,K9s+,Q9s+,J9s+,T9s,A9o+,KTo+",
-        ),
-    ),
-}
+_ROWS = tomllib.loads(pathlib.Path(__file__).with_suffix(".toml").read_text("utf-8"))
+SPOTS = {name: SpotCase(**row) for name, row in _ROWS.items()}
 AXES = {
     "spot": Axis(tuple(SPOTS), "spots to measure", tuple(SPOTS)),
     "peer": Axis(
