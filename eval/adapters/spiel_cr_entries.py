@@ -38,11 +38,9 @@ from .protocol import (
 # A readable selection: every family once, resolving with the two best solvers. Players
 # that resolve by sampling are omitted, because they compile for most of a minute.
 DEFAULT = tuple(
-    (
-        "auto;cfr;cfr+;dcfr;pdcfr+;os-mccfr;es-mccfr;evr-mccfr;lp;resolve(solver=cfr+);"
-        "resolve(solver=pdcfr+);resolving(solver=cfr+,iterations=10);"
-        "resolving(solver=cfr+,iterations=100);oos(iterations=20);uniform"
-    ).split(";")
+    "auto;cfr;cfr+;dcfr;pdcfr+;os-mccfr;es-mccfr;evr-mccfr;lp;resolve(solver=cfr+);"
+    "resolve(solver=pdcfr+);resolving(solver=cfr+,iterations=10);"
+    "resolving(solver=cfr+,iterations=100);oos(iterations=20);uniform".split(";")
 )
 _TEXTS = CATALOGUE["others"]
 
@@ -258,6 +256,7 @@ def _bot(text: str, parameters: dict[str, Any]) -> Entry:
     """Return the entry of a bot that is queried at every infoset."""
     name = text.partition("(")[0].strip()
     saved = name == "policy"
+    solver = algorithms.find(parameters.get("solver", "lp"), "solver")
 
     def make(instance: GameInstance, seed: int) -> ComputingAdapter:
         bots = [
@@ -283,7 +282,7 @@ def _bot(text: str, parameters: dict[str, Any]) -> Entry:
         _TEXTS["saved" if saved else "bot"],
         make,
         mode="once",
-        samples=name == "oos" or _samples(parameters.get("solver", "lp")),
+        samples=name == "oos" or solver.family.samples,
         files=_files(parameters),
     )
 
@@ -291,14 +290,8 @@ def _bot(text: str, parameters: dict[str, Any]) -> Entry:
 def _files(parameters: dict[str, Any]) -> tuple[str, ...]:
     """Return files that must exist: a player's policy, a leaf's network or policy."""
     path_files = (parameters["path"],) if "path" in parameters else ()
-    return (
-        *path_files,
-        *(leaf_files(parameters["leaf"]) if "leaf" in parameters else ()),
-    )
-
-
-def _samples(solver: str) -> bool:
-    return algorithms.find(solver, "solver").family.samples
+    of_leaf = leaf_files(parameters["leaf"]) if "leaf" in parameters else ()
+    return (*path_files, *of_leaf)
 
 
 # Parameters of the lookahead.

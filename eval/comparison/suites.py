@@ -113,7 +113,7 @@ def run_large(
         limit of their own.
     """
     seconds = suite.budget.seconds
-    settings = {"suite": suite.name, "seconds": seconds, "seed": _SEED}
+    settings: Record = {"suite": suite.name, "seconds": seconds, "seed": _SEED}
     settings |= {"memory_limit": memory_limit, "versions": storage.versions()}
     tasks = {
         (row.game, name): (row, name)
