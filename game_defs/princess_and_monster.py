@@ -57,17 +57,16 @@ def neighbour_table(rows: int, columns: int) -> tuple[tuple[int, ...], ...]:
       One row for each of the rows * columns squares, with one target square for each of
       the four `DIRECTIONS`; -1 if the step would leave the grid.
     """
-    table = []
-    for square in range(rows * columns):
-        row, column = divmod(square, columns)
-        targets = []
-        for _, down, right in DIRECTIONS:
-            inside = 0 <= row + down < rows and 0 <= column + right < columns
-            targets.append(
-                (row + down) * columns + column + right if inside else _NO_SQUARE
-            )
-        table.append(tuple(targets))
-    return tuple(table)
+
+    def target(square: int, down: int, right: int) -> int:
+        row, column = square // columns + down, square % columns + right
+        inside = 0 <= row < rows and 0 <= column < columns
+        return row * columns + column if inside else _NO_SQUARE
+
+    return tuple(
+        tuple(target(square, *step) for _, *step in DIRECTIONS)
+        for square in range(rows * columns)
+    )
 
 
 def is_over(

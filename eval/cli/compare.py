@@ -188,13 +188,9 @@ def _apply_suite(arguments: Arguments) -> suites.Suite | None:
             raise ValueError(f"--game, --suite: {missing}; add --suite, or a game")
         return None
     suite = suites.SUITES[arguments.suite]
-    fixed = ["game", "algorithms", "iterations"]
-    fixed += (
-        ["seconds"]
-        if suite.is_built
-        else "figure latex panel width unit patience".split()
-    )
-    arguments.reject(CompareOptions, fixed, f"is not for the suite {suite.name}")
+    fixed = "seconds" if suite.is_built else "figure latex panel width unit patience"
+    names = ["game", "algorithms", "iterations", *fixed.split()]
+    arguments.reject(CompareOptions, names, f"is not for the suite {suite.name}")
     problem = f"is not for the suite {suite.name}, which has one run of each algorithm"
     arguments.reject(comparisons.CompareConfig, ["seeds"], problem)
     if arguments.table:

@@ -243,10 +243,7 @@ def choose_infosets(
 
 
 def _print_player(
-    tree: GameTree,
-    player: int,
-    views: Sequence[infoset_view.InfosetView],
-    limit: int,
+    tree: GameTree, player: int, views: Sequence[infoset_view.InfosetView], limit: int
 ) -> None:
     total = counted(len(tree.infosets[player]), "information state")
     print(f"player {player}: {len(views):,} of {total}")

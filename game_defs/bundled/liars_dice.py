@@ -129,8 +129,7 @@ class BatchedLiarsDice:
     def information_state(self, states: np.ndarray, player: int) -> np.ndarray:
         """Return int64 [n, k]: the player's dice, and the bids."""
         return np.concatenate(
-            [states[:, self._dice[player]], states[:, self._bid_columns]],
-            axis=1,
+            [states[:, self._dice[player]], states[:, self._bid_columns]], axis=1
         )
 
     def information_state_tensor(self, states: np.ndarray, player: int) -> np.ndarray:

@@ -18,6 +18,7 @@ import pyspiel
 
 from game_defs import base
 from game_defs.bundled.packing import Packing
+from game_defs.latent_board import LINES
 
 # Cells are bits of one integer, and so are turns if the game reveals them.
 _MOST_BITS = 62
@@ -296,21 +297,10 @@ def _of(states: np.ndarray, first: int, player: np.ndarray) -> np.ndarray:
     return np.where(player == 0, states[:, first], states[:, first + 1])
 
 
-_LINES = tuple(
-    sum(1 << cell for cell in cells)
-    for cells in (
-        *[range(3 * i, 3 * i + 3) for i in range(3)],
-        *[range(i, 9, 3) for i in range(3)],
-        (0, 4, 8),
-        (2, 4, 6),
-    )
-)
-
-
 def _three_in_a_row(stones: np.ndarray, player: int) -> np.ndarray:
     """Return whether the stones contain a line, bool [n]; the same for both players."""
     del player
-    return np.any([stones & line == line for line in _LINES], axis=0)
+    return np.any([stones & line == line for line in LINES], axis=0)
 
 
 class _Hex:
