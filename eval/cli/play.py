@@ -168,8 +168,8 @@ def play(
     series = MatchSeries(game, bots, seed=seed, memory_limit=memory_limit)
     # Bots that do not support the game raise before anything is printed.
     seated = enumerate(series.seats(0))
-    made = [series.bot(0, seat) for seat, bot in seated if bot != HUMAN]
-    if beliefs and not any(map(has_beliefs, made)):
+    players = [series.bot(0, seat) for seat, bot in seated if bot != HUMAN]
+    if beliefs and not any(map(has_beliefs, players)):
         raise ValueError(
             f"--beliefs: none of the bots {';'.join(bots)!r} has beliefs; use a bot "
             f"such as 'resolving(iterations=100)', 'search(...)' or 'oos(...)'"

@@ -101,12 +101,13 @@ class ExactEvaluator:
         returns = pyspiel.expected_returns(
             self._fast.new_initial_state(), pyspiel.TabularPolicy(table), -1, True
         )
-        for ours, theirs in ((nash_conv, judged), (value, returns[0])):
+        pairs = (nash_conv, judged), (value, returns[0])
+        for spiel_cr_value, openspiel_value in pairs:
             # The condition is written so that NaN fails.
-            if not abs(ours - theirs) <= _AGREEMENT * self._scale:
+            if not abs(spiel_cr_value - openspiel_value) <= _AGREEMENT * self._scale:
                 raise ValueError(
-                    f"OpenSpiel computes {theirs}, but spiel_cr {ours}; one of them is "
-                    f"wrong, please report it"
+                    f"OpenSpiel computes {openspiel_value}, but spiel_cr "
+                    f"{spiel_cr_value}; one of them is wrong, please report it"
                 )
         value = float(returns[0])
         return Evaluation(judged, evaluator=OPENSPIEL, game_value=value, **reason)
