@@ -177,11 +177,8 @@ def disagreement(form: SequenceForm) -> dict[str, Any]:
         payoffs = form.payoffs._replace(values=values)
         difference = _difference(build(form.decisions, payoffs))
         generic = True
-    return {
-        "disagreement": difference,
-        "generic": generic,
-        "agrees": difference <= TOLERANCE,
-    }
+    agrees = difference <= TOLERANCE
+    return {"disagreement": difference, "generic": generic, "agrees": agrees}
 
 
 def _difference(form: SequenceForm) -> float:

@@ -6,6 +6,7 @@ random play. For their NashConv in smaller games, use `spiel-cr evaluate`.
 
 import itertools
 import statistics
+from typing import Any
 
 import numpy as np
 import pyspiel
@@ -50,15 +51,10 @@ class Determinisations:
           seed: Seed for all samples.
         """
         self._random = np.random.default_rng(seed)
+        policy = UniformRandomPolicy(game)
+        size: Any = {"max_histories": _PARTICLES, "particles": _PARTICLES}
         self._beliefs = [
-            StatePosterior(
-                game,
-                player,
-                UniformRandomPolicy(game),
-                max_histories=_PARTICLES,
-                particles=_PARTICLES,
-                seed=seed,
-            )
+            StatePosterior(game, player, policy, **size, seed=seed)
             for player in range(2)
         ]
 

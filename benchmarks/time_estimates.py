@@ -7,30 +7,17 @@ It prints a table in Markdown. The machine must be idle. `--only NAME` selects c
 
 import argparse
 import os
+import pathlib
 import re
 import tempfile
+import tomllib
 from typing import NamedTuple
 
 from benchmarks.frame import SPIEL_CR, run_command
 
-COMMANDS = {
-    "solve leduc": "solve --game leduc_poker --algorithm cfr+ --seconds 5",
-    "solve liar's dice": "solve --game liars_dice --algorithm cfr+ --seconds 5",
-    "solve goofspiel 5": "solve --game "
-    "goofspiel(num_cards=5,points_order=descending,imp_info=True) --algorithm cfr+ "
-    "--seconds 5",
-    "solve Rhode Island": "solve --game python_rhode_island_holdem --algorithm cfr+ "
-    "--seconds 10",
-    "solve phantom": "solve --game phantom_ttt --algorithm cfr+ --seconds 10",
-    "resolve II-goofspiel 4": "resolve --game python_ii_goofspiel(num_cards=4)",
-    "resolve leduc": "resolve --game leduc_poker",
-    "compare leduc": "compare --game leduc_poker --seconds 2 --out FOLDER/out-CACHE",
-    "exploit goofspiel 6": "exploit --game "
-    "goofspiel(num_cards=6,points_order=descending,imp_info=True) --policy uniform "
-    "--minutes 0.5",
-    "spot river": "spot --board 5c9dJs2h3c --pot 1000 --stack 1500 --seconds 5",
-    "spot turn": "spot --board AsKd7c2h --pot 200 --stack 900 --seconds 10",
-}
+COMMANDS: dict[str, str] = tomllib.loads(
+    pathlib.Path(__file__).with_suffix(".toml").read_text("utf-8")
+)
 _FACTOR = 1.5
 # The phases of the estimate by their keys in the command's report.
 _PHASES = {

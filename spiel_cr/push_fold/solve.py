@@ -187,15 +187,12 @@ def solve_tournament(
         for players in range(2, setting.players + 1):
             part = setting._replace(players=players, prizes=setting.prizes[:players])
             last = players == setting.players
+            kept = None
+            if last and checkpoint is not None:
+                kept = _RoundCheckpoint(checkpoint, settings, part, engine)
+            own_settings = settings if last else SolveSettings()
             level, deviating = _solve_level(
-                part,
-                engine,
-                settings if last else SolveSettings(),
-                (rest, deviating),
-                _RoundCheckpoint(checkpoint, settings, part, engine)
-                if last and checkpoint is not None
-                else None,
-                on_round,
+                *(part, engine, own_settings, (rest, deviating), kept, on_round)
             )
             rest = level.values
             levels.insert(0, level)
