@@ -1,7 +1,7 @@
 """Black-box baseline: results of fixed runs, compared bitwise between two versions.
 
-    python -m benchmarks.baseline write FILE.npz
-    python -m benchmarks.baseline compare BEFORE.npz AFTER.npz
+    python -m tests.support.baseline write FILE.npz
+    python -m tests.support.baseline compare BEFORE.npz AFTER.npz
 
 The baseline uses only the public interface and the command line, so it is independent
 of internal changes. Names of options may differ between two versions, but numbers may
