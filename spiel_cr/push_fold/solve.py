@@ -190,9 +190,9 @@ def solve_tournament(
             kept = None
             if last and checkpoint is not None:
                 kept = _RoundCheckpoint(checkpoint, settings, part, engine)
-            own_settings = settings if last else SolveSettings()
+            level_settings = settings if last else SolveSettings()
             level, deviating = _solve_level(
-                *(part, engine, own_settings, (rest, deviating), kept, on_round)
+                *(part, engine, level_settings, (rest, deviating), kept, on_round)
             )
             rest = level.values
             levels.insert(0, level)
