@@ -274,13 +274,6 @@ def run_command(command: Sequence[str], **options: Any) -> tuple[Row, str]:
     return {**report, "process_seconds": seconds}, done.stderr
 
 
-def one_thread() -> None:
-    """Use one thread per operation; call this before JAX starts its threads."""
-    flags = os.environ.get("XLA_FLAGS", "")
-    os.environ["XLA_FLAGS"] = f"{flags} --xla_cpu_multi_thread_eigen=false"
-    os.environ["OMP_NUM_THREADS"] = "1"
-
-
 def say(text: str) -> None:
     """Print a progress message to stderr."""
     print(text, file=sys.stderr, flush=True)

@@ -33,6 +33,7 @@ from .protocol import (
     Entry,
     IteratingAdapter,
     Mode,
+    computing,
 )
 
 # A readable selection: every family once, resolving with the two best solvers. Players
@@ -181,14 +182,11 @@ class NetworkAdapter(protocol.SolverAdapter):
 
 
 def _lp(text: str, parameters: dict[str, Any]) -> Entry:
-    def make(instance: GameInstance, seed: int) -> ComputingAdapter:
-        return ComputingAdapter(
-            lambda _: _computed(
-                spiel_cr.solve(instance.tree, "lp", options=instance.options)
-            )
-        )
+    def compute(instance: GameInstance, seed: int, _: int) -> Computed:
+        result = spiel_cr.solve(instance.tree, "lp", options=instance.options)
+        return _computed(result)
 
-    return _entry(text, _TEXTS["lp"], make, mode="once")
+    return _entry(text, _TEXTS["lp"], computing(compute), mode="once")
 
 
 def _uniform(text: str, parameters: dict[str, Any]) -> Entry:
@@ -200,18 +198,13 @@ def _uniform(text: str, parameters: dict[str, Any]) -> Entry:
 
 
 def _auto(text: str, parameters: dict[str, Any]) -> Entry:
-    def make(instance: GameInstance, seed: int) -> ComputingAdapter:
-        def compute(amount: float) -> Computed:
-            timed = isinstance(amount, float)
-            goal = spiel_cr.Goal(seconds=amount) if timed else int(amount)
-            options = instance.options
-            result = spiel_cr.solve(
-                instance.tree, "auto", goal, options=options, seed=seed
-            )
-            return _computed(result, note=f"{result.algorithm}: {result.reason}")
+    def compute(instance: GameInstance, seed: int, amount: float) -> Computed:
+        timed, options = isinstance(amount, float), instance.options
+        goal = spiel_cr.Goal(seconds=amount) if timed else int(amount)
+        result = spiel_cr.solve(instance.tree, "auto", goal, options=options, seed=seed)
+        return _computed(result, note=f"{result.algorithm}: {result.reason}")
 
-        return ComputingAdapter(compute)
-
+    make = computing(compute)
     return _entry(text, _TEXTS["auto"], make, mode="restarts", timed=True)
 
 
@@ -225,20 +218,15 @@ def _resolve(text: str, parameters: dict[str, Any]) -> Entry:
     if fixed is not None:
         check_iterations(fixed)
 
-    def make(instance: GameInstance, seed: int) -> ComputingAdapter:
-        def compute(iterations: int) -> Computed:
-            result = spiel_cr.resolve(
-                instance.tree,
-                ResolvingConfig(config, fixed or iterations, **ahead),
-                options=instance.options,
-            )
-            return _computed(result, note=counted(result.solves, "solve"))
-
-        return ComputingAdapter(compute)
+    def compute(instance: GameInstance, seed: int, iterations: int) -> Computed:
+        settings = ResolvingConfig(config, fixed or iterations, **ahead)
+        result = spiel_cr.resolve(instance.tree, settings, options=instance.options)
+        return _computed(result, note=counted(result.solves, "solve"))
 
     mode: Mode = "once" if fixed else "restarts"
     how = _TEXTS["resolve fixed" if fixed else "resolve"]
-    return _entry(text, how, make, mode=mode, files=_files(parameters))
+    files = _files(parameters)
+    return _entry(text, how, computing(compute), mode=mode, files=files)
 
 
 def _computed(result: spiel_cr.Result, note: str = "") -> Computed:

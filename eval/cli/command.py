@@ -96,6 +96,13 @@ class Arguments(argparse.Namespace):
         except OSError as error:
             self.note_unwritten(error)
 
+    def write_text(self, path: atomic.Path, text: str, label: str = "") -> bool:
+        """Write a text file, as in `writing`, and return whether that succeeded."""
+        with self.writing(label, path):
+            atomic.write_text(path, text)
+            return True
+        return False
+
     def note_unwritten(self, error: OSError) -> None:
         """Print that a file could not be written; the command ends with exit code 1."""
         report_problem("error", error)

@@ -266,8 +266,7 @@ def _write_for_papers(
             )
     if arguments.latex and done:
         text = latex.table(summarise(result.settings, done), arguments.unit)
-        with arguments.writing("table:", arguments.latex):
-            atomic.write_text(arguments.latex, text)
+        arguments.write_text(arguments.latex, text, "table:")
     paths = arguments.options("figure", "latex") if done else {}
     return {k: v for k, v in paths.items() if v and v not in arguments.unwritten}
 

@@ -36,9 +36,7 @@ class ExportOptions:
 def run(arguments: Arguments) -> dict[str, object]:
     """Write a game."""
     tree = as_tree(progress=True, **arguments.options("game", "memory_limit"))
-    text = efg_text(tree)
-    histories = len(tree.histories)
+    text, histories = efg_text(tree), len(tree.histories)
     print(f"{one_line(tree.game)}, {counted(histories, 'history', 'histories')}")
-    with arguments.writing("  game       ", arguments.efg):
-        atomic.write_text(arguments.efg, text)
+    arguments.write_text(arguments.efg, text, "  game       ")
     return {**arguments.options("game", "efg"), "histories": histories}

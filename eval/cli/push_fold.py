@@ -130,8 +130,8 @@ def run(arguments: Arguments) -> dict[str, object]:
             solve.save(out / "solution.npz", solution)
             atomic.write_text(out / "summary.json", json.dumps(report, indent=1))
     if arguments.html:
-        with arguments.writing("charts      ", arguments.html):
-            atomic.write_text(arguments.html, push_charts.push_page(title, report))
+        page = push_charts.push_page(title, report)
+        arguments.write_text(arguments.html, page, "charts      ")
     return report
 
 

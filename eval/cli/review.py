@@ -90,8 +90,7 @@ def run(arguments: Arguments) -> dict[str, object]:
         section = Section("Most expensive habits", [table])
         title = f"Review of matches of {arguments.game}"
         page = report_html(Document(title, ". ".join(lines) + ".", [section]))
-        with arguments.writing("  page       ", arguments.html):
-            atomic.write_text(arguments.html, page)
+        arguments.write_text(arguments.html, page, "  page       ")
     return {
         "matches": len(matches),
         "mean": mean,

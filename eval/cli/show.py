@@ -178,8 +178,7 @@ def _page(arguments: Arguments) -> str:
 
 
 def _write_page(arguments: Arguments, page: str, report: dict[str, object]) -> None:
-    with arguments.writing():
-        atomic.write_text(arguments.html, page)
+    if arguments.write_text(arguments.html, page):
         print(f"page: {one_line(arguments.html)}", file=sys.stderr)
         report["html"] = arguments.html
 

@@ -118,13 +118,12 @@ def run(arguments: Arguments) -> dict[str, object]:
         write_answers(arguments, hands, report)
     if arguments.write_ranges:
         texts = ranges(policy, node, board=board, notation=arguments.notation)
-        with arguments.writing("\nranges:", arguments.write_ranges):
-            atomic.write_text(arguments.write_ranges, "\n".join([*texts, ""]))
+        text = "\n".join([*texts, ""])
+        if arguments.write_text(arguments.write_ranges, text, "\nranges:"):
             report["write_ranges"] = arguments.write_ranges
     if arguments.html:
         page = spot_page.spot_page(policy, form, _lead(policy, report))
-        with arguments.writing("\npage:", arguments.html):
-            atomic.write_text(arguments.html, page)
+        if arguments.write_text(arguments.html, page, "\npage:"):
             report["html"] = arguments.html
     return {
         **report,

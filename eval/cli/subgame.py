@@ -82,8 +82,7 @@ def run(arguments: Arguments) -> dict[str, object]:
         folder = pathlib.Path(arguments.out)
         rows = [{**facts, **point} for point in report["curve"]]
         text = "".join(json.dumps(row) + "\n" for row in rows)
-        with arguments.writing():
-            atomic.write_text(folder / "subgame.jsonl", text)
+        arguments.write_text(folder / "subgame.jsonl", text)
         with arguments.writing():
             write_csv(folder / "subgame.csv", rows)
     if arguments.plot:

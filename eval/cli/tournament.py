@@ -195,8 +195,7 @@ def _styles(arguments: Arguments, name: str) -> dict[str, object]:
     players = styles.styles_of(arguments.game, styles.read_hands(records))
     print("\nactions by street, and styles of play")
     print("\n".join(styles.lines_of_styles(players)))
-    with arguments.writing():
-        atomic.write_text(folder / "styles.csv", styles.table_of_styles(players))
+    arguments.write_text(folder / "styles.csv", styles.table_of_styles(players))
     return {"styles": [{**style._asdict(), "style": style.text} for style in players]}
 
 

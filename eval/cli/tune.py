@@ -19,6 +19,7 @@ examples:
 """
 
 import dataclasses
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -82,12 +83,16 @@ def run(arguments: Arguments) -> dict[str, object]:
         "algorithm": settings_text(config),
         "versions": storage.versions(),
     }
-    with JsonLog(
-        arguments.out, "tune", identity, key=("game",), check=_checker(len(settings))
-    ) as log:
+    numbers = checks.is_list(checks.is_number, len(settings))
+    tests = {"game": checks.is_text, "nash_conv": numbers}
+
+    def check(record: Record) -> None:
+        checks.check_fields(record, tests)
+
+    with JsonLog(arguments.out, "tune", identity, key=("game",), check=check) as log:
         setup = config, tuple(ranges), settings, arguments.iterations
         records = log.map(
-            arguments.executor(), _Evaluator, setup, {(game,): game for game in games}
+            arguments.executor(), _evaluator, setup, {(game,): game for game in games}
         )
         for _ in progress_bar(records, desc="tune", total=len(games), unit="game"):
             pass
@@ -95,22 +100,12 @@ def run(arguments: Arguments) -> dict[str, object]:
     return _report(games, ranges, settings, nash_convs, folds)
 
 
-class _Evaluator:
-    """Function that evaluates all settings on a game."""
-
-    def __init__(self, *setup: Any) -> None:
-        self._setup = setup
-
-    def __call__(self, game: str) -> Record:
-        """Return the line of a game."""
-        nash_convs = tuning.nash_convs(game, *self._setup)
-        return {"game": game, "nash_conv": nash_convs.tolist()}
-
-
-def _checker(count: int) -> Any:
-    numbers = checks.is_list(checks.is_number, count)
-    tests = {"game": checks.is_text, "nash_conv": numbers}
-    return lambda record: checks.check_fields(record, tests)
+def _evaluator(*setup: Any) -> Callable[[str], Record]:
+    """Return a function that evaluates all settings on a game."""
+    return lambda game: {
+        "game": game,
+        "nash_conv": tuning.nash_convs(game, *setup).tolist(),
+    }
 
 
 def _report(

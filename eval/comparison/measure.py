@@ -123,9 +123,7 @@ def measure_run(cache: LastGame, run: Run) -> Record:
     record = failed(run, None)
     try:
         entry = registry.find(run.algorithm)
-        reason = registry.missing_reason(entry)
-        if reason is not None:
-            raise MissingError(reason)
+        registry.check_installed(entry)
         record.update(_measure(entry, run, *cache.load(run.game, run.memory_limit)))
     except (MissingError, GameTooLargeError) as error:
         record["missing"] = str(error)
