@@ -240,8 +240,7 @@ def _restart(entry: Entry, adapter: SolverAdapter, budget: Budget) -> _Steps:
 
 
 def _once(entry: Entry, adapter: SolverAdapter, budget: Budget) -> _Steps:
-    spent = _clocked(adapter, 1)
-    yield spent, adapter.iterations, True
+    yield _clocked(adapter, 1), adapter.iterations, True
 
 
 def _clocked(adapter: SolverAdapter, iterations: Any) -> Spent:

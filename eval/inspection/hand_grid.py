@@ -71,11 +71,8 @@ def hand_grid(policy: FormPolicy, node: str, board: str | None = None) -> HandGr
     round = int(form.betting.round[number])
     played = node_probabilities(policy, number)
     names = [form.reader.name(player, round, s) for s in range(len(played))]
-    hands, boards = [], []
-    for name in names:
-        hand, _, public = name.partition("|")
-        hands.append(hand.strip())
-        boards.append(public.strip())
+    parts = [name.partition("|") for name in names]
+    hands, boards = ([part[place].strip() for part in parts] for place in (0, 2))
     kinds = list(dict.fromkeys(boards))
     if board is not None and not any(kinds):
         raise ValueError(

@@ -6,12 +6,7 @@ import numpy as np
 import pyspiel
 
 from game_defs import base
-from game_defs.bundled.holdem import betting
-from game_defs.bundled.holdem.public_tree import (
-    HoldemDeals,
-    PublicCards,
-    RoundPrivateStates,
-)
+from game_defs.bundled.holdem import betting, public_tree
 
 
 class HandReader:
@@ -19,9 +14,9 @@ class HandReader:
 
     def __init__(
         self,
-        deals: HoldemDeals,
-        boards: Sequence[PublicCards],
-        private_states: Sequence[Sequence[RoundPrivateStates]],
+        deals: public_tree.HoldemDeals,
+        boards: Sequence[public_tree.PublicCards],
+        private_states: Sequence[Sequence[public_tree.RoundPrivateStates]],
     ) -> None:
         """Store the tables for the look-ups.
 
