@@ -15,11 +15,7 @@ import numpy as np
 
 from spiel_cr.games.sequence_form.decisions import Decisions
 from spiel_cr.games.sequence_form.layout import SequenceForm, build
-from spiel_cr.policies.conversions import (
-    behaviour_from_reach,
-    reach_from_behaviour,
-    uniform_behaviour,
-)
+from spiel_cr.policies import conversions
 from spiel_cr.solvers.cfr import cfr
 from spiel_cr.solvers.cfr.cfr_config import PRESETS
 
@@ -111,7 +107,9 @@ class CReference:
 
     def average_behaviour(self, player: int) -> np.ndarray:
         """Return the average strategy as action probabilities: float64 [S]."""
-        return behaviour_from_reach(self._decisions[player], self.average(player))
+        return conversions.behaviour_from_reach(
+            self._decisions[player], self.average(player)
+        )
 
 
 def _arrays_of(
@@ -134,8 +132,8 @@ def _arrays_of(
     order = np.lexsort((opponent_sequences, sequences))
     count = decisions.num_sequences
     row = np.concatenate([[0], np.cumsum(np.bincount(sequences, minlength=count))])
-    strategy = uniform_behaviour(decisions)
-    reach = reach_from_behaviour(decisions, strategy)
+    strategy = conversions.uniform_behaviour(decisions)
+    reach = conversions.reach_from_behaviour(decisions, strategy)
     integers = {
         "parent": decisions.parent,
         "first": first,
@@ -177,11 +175,8 @@ def disagreement(form: SequenceForm) -> dict[str, Any]:
         payoffs = form.payoffs._replace(values=values)
         difference = _difference(build(form.decisions, payoffs))
         generic = True
-    return {
-        "disagreement": difference,
-        "generic": generic,
-        "agrees": difference <= TOLERANCE,
-    }
+    agrees = difference <= TOLERANCE
+    return {"disagreement": difference, "generic": generic, "agrees": agrees}
 
 
 def _difference(form: SequenceForm) -> float:

@@ -18,7 +18,7 @@ from spiel_cr.common.memory import peak_bytes
 from spiel_cr.eval.adapters import registry
 from spiel_cr.eval.common.budget import Budget
 from spiel_cr.eval.common.exact_evaluator import ExactEvaluator
-from spiel_cr.eval.common.game_instance import GameInstance, MissingError
+from spiel_cr.eval.common.game_instance import GameInstance
 from spiel_cr.eval.comparison.measure import work
 
 GAMES = ("kuhn", "leduc", "goofspiel4", "goofspiel5", "liars_dice4", "liars_dice6")
@@ -53,9 +53,7 @@ def measure(game: str, seed: int, solver: str, seconds: float) -> Row:
 
 
 def _solve(solver: peers.PeerSolver, game: str, seed: int, seconds: float) -> Row:
-    missing = registry.missing_reason(solver.entry)
-    if missing is not None:
-        raise MissingError(missing)
+    registry.check_installed(solver.entry)
     instance = GameInstance(string_of(game), observations=False)
     for module in solver.imports:
         importlib.import_module(module)

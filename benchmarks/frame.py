@@ -11,7 +11,9 @@ import itertools
 import json
 import os
 import pathlib
+import subprocess
 import sys
+import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple, TypeAlias
 
@@ -25,6 +27,8 @@ from spiel_cr.eval.common.files import around_table
 
 Row: TypeAlias = dict[str, Any]
 
+# Words that run the command `spiel-cr` in a new process.
+SPIEL_CR = (sys.executable, "-c", "from spiel_cr.eval.cli import entry; entry.main()")
 # Packages that some benchmarks use, in addition to those that every result depends on.
 _OPTIONAL = ("jaxlib", "flax", "LiteEFG")
 
@@ -247,11 +251,27 @@ def _measurer(function: Callable[..., Row]) -> Callable[[Row], Row]:
     return lambda values: function(**values)
 
 
-def one_thread() -> None:
-    """Use one thread per operation; call this before JAX starts its threads."""
-    flags = os.environ.get("XLA_FLAGS", "")
-    os.environ["XLA_FLAGS"] = f"{flags} --xla_cpu_multi_thread_eigen=false"
-    os.environ["OMP_NUM_THREADS"] = "1"
+def run_command(command: Sequence[str], **options: Any) -> tuple[Row, str]:
+    """Run a command whose last line of output is JSON, and measure its time.
+
+    Args:
+      command: Words of the command.
+      **options: Further arguments of `subprocess.run`.
+
+    Returns:
+      The JSON, with the time of the whole process as `process_seconds`; and the text on
+      stderr.
+
+    Raises:
+      subprocess.SubprocessError: If it fails or does not end in time.
+    """
+    start = time.perf_counter()
+    done = subprocess.run(
+        command, capture_output=True, text=True, check=True, **options
+    )
+    seconds = time.perf_counter() - start
+    report = json.loads(done.stdout.splitlines()[-1])
+    return {**report, "process_seconds": seconds}, done.stderr
 
 
 def say(text: str) -> None:

@@ -6,7 +6,7 @@ random play. For their NashConv in smaller games, use `spiel-cr evaluate`.
 
 import itertools
 import statistics
-from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 import pyspiel
@@ -29,7 +29,7 @@ _FIRST_SIMULATIONS, _CALIBRATION_MATCHES = 50, 4
 _COUNTS = ("moves", "deadline_misses", "compilations")
 AXES = {
     "game": Axis(("phantom_ttt", "ii_goofspiel7"), "short names, or OpenSpiel strings"),
-    "bot": Axis(("resolving(max_histories=200000,move_ms=1000)",), "bots to measure"),
+    "bot": Axis(("resolving(max_histories=200000,move_ms=1000)",), "lookahead players"),
     "opponent": Axis(tuple(OPPONENTS), "opponents", tuple(OPPONENTS)),
     "move_ms": Axis(1000.0, "milliseconds of a move of the opponent"),
     "matches": Axis(200, "matches with alternating seats", least=2, identifies=False),
@@ -51,15 +51,10 @@ class Determinisations:
           seed: Seed for all samples.
         """
         self._random = np.random.default_rng(seed)
+        policy = UniformRandomPolicy(game)
+        size: Any = {"max_histories": _PARTICLES, "particles": _PARTICLES}
         self._beliefs = [
-            StatePosterior(
-                game,
-                player,
-                UniformRandomPolicy(game),
-                max_histories=_PARTICLES,
-                particles=_PARTICLES,
-                seed=seed,
-            )
+            StatePosterior(game, player, policy, **size, seed=seed)
             for player in range(2)
         ]
 
@@ -103,7 +98,7 @@ def measure(game: str, bot: str, opponent: str, move_ms: float, matches: int) ->
 
     Args:
       game: OpenSpiel string or short name.
-      bot: Bot string.
+      bot: Bot string of a lookahead player.
       opponent: One of `OPPONENTS`.
       move_ms: Time per move of the opponent in milliseconds.
       matches: Number of matches; an odd number is rounded up.
@@ -120,6 +115,7 @@ def measure(game: str, bot: str, opponent: str, move_ms: float, matches: int) ->
     result = spiel_cr.play_matches(
         loaded, [lambda player, seed: bots[player], make_opponent], matches
     )
+    counts = vars(bots[0].counts)
     return {
         "simulations": simulations,
         "mean": result.mean,
@@ -128,15 +124,10 @@ def measure(game: str, bot: str, opponent: str, move_ms: float, matches: int) ->
         "drawn": float((result.returns == 0).mean()),
         "by_seat": result.returns.mean(axis=0).tolist(),
         **{k: sum(getattr(one.statistics, k) for one in bots) for k in _COUNTS},
-        "counts": _counts(bots),
+        # Number of answers by their kind.
+        "counts": {k: n + vars(bots[1].counts)[k] for k, n in counts.items()},
         "peak_bytes": peak_bytes(),
     }
-
-
-def _counts(bots: Sequence[pyspiel.Bot]) -> dict[str, int]:
-    """Return the number of answers of lookahead players by their kind."""
-    counts = [vars(bot.counts) for bot in bots if hasattr(bot, "counts")]
-    return {name: sum(one[name] for one in counts) for name in (counts or [{}])[0]}
 
 
 _MATCHES: dict[str, Column] = {

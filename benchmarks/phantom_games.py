@@ -5,11 +5,12 @@ that background load does not count; building and evaluation do not count either
 are decisions and terminal nodes that trajectories visit.
 """
 
+import os
 import time
 
 import spiel_cr
 from benchmarks.document import PEAK, RUN, Column
-from benchmarks.frame import Axis, Benchmark, FactsTable, Row, one_thread, say
+from benchmarks.frame import Axis, Benchmark, FactsTable, Row, say
 from benchmarks.games import string_of
 from spiel_cr.common.memory import peak_bytes
 from spiel_cr.solvers import solve
@@ -76,7 +77,10 @@ def train(
       form: Form of the game.
       dtype: Arithmetic. If None, the algorithm's default.
     """
-    one_thread()
+    # JAX has not started its threads yet.
+    flags = os.environ.get("XLA_FLAGS", "")
+    os.environ["XLA_FLAGS"] = f"{flags} --xla_cpu_multi_thread_eigen=false"
+    os.environ["OMP_NUM_THREADS"] = "1"
     name = string_of(game)
     options = spiel_cr.GameOptions(form, memory_limit=_MEMORY_LIMIT)
     goal = spiel_cr.Goal(seconds=1e9)

@@ -6,30 +6,22 @@ before it fills the caches of compiled functions. If the program of `postflop.rs
 installed, it solves the same spots.
 """
 
-import json
+import pathlib
 import shutil
 import subprocess
-import sys
-import time
+import tomllib
 from collections.abc import Sequence
 from typing import NamedTuple
 
 from benchmarks.document import Column
-from benchmarks.frame import Axis, Benchmark, FactsTable, Row
+from benchmarks.frame import SPIEL_CR, Axis, Benchmark, FactsTable, Row, run_command
+from benchmarks.games import string_of
 
 # Longest run in seconds.
 _LIMIT = 1200.0
-_ENTRY = "from spiel_cr.eval.cli import entry; entry.main()"
 # All hands, in the notation of postflop-solver.
 _EVERY_HAND = ",".join(
     ["22+", *(f"{r}2{suits}+" for r in "AKQJT9876543" for suits in ("s", "o"))]
-)
-# A turn and a river with fixed bets of 20 chips.
-_LIMIT_TURN = (
-    "universal_poker(betting=limit,numPlayers=2,numRounds=4,blind=40 40,"
-    "firstPlayer=2 1 1 1,numSuits=4,numRanks=13,numHoleCards=2,numBoardCards=0 3 1 1,"
-    "raiseSize=10 10 20 20,maxRaises=3 4 4 4,bettingAbstraction=fcpa,potSize=80,"
-    "boardCards=5c9dJs2h)"
 )
 
 
@@ -42,7 +34,7 @@ class SpotCase(NamedTuple):
       sizes: Sizes of bets and of raises, in the notation of postflop-solver.
       percent: Goal: exploitability (half of NashConv) in percent of the pot.
       ranges: Ranges of both players; None: all hands.
-      game: OpenSpiel string of the game, if it is not one of `poker.spot`.
+      game: Short name of the game, if it is not one of `poker.spot`.
     """
 
     label: str
@@ -50,15 +42,16 @@ class SpotCase(NamedTuple):
     pot: int
     stack: int
     bets: str
-    sizes: tuple[str, str]
+    sizes: Sequence[str]
     percent: float = 0.1
-    ranges: tuple[str, str] | None = None
+    ranges: Sequence[str] | None = None
     game: str = ""
 
     def words(self) -> list[str]:
         """Return the words of a command of spiel-cr, without options of the run."""
         if self.game:
-            return ["solve", "--game", self.game, "--algorithm", "dcfr"]
+            game = string_of(self.game)
+            return ["solve", "--game", game, "--algorithm", "dcfr"]
         words = ["spot", "--board", self.board, "--pot", str(self.pot)]
         words += ["--stack", str(self.stack), "--bets", self.bets]
         return words + (["--ranges", ";".join(self.ranges)] if self.ranges else [])
@@ -71,40 +64,8 @@ class SpotCase(NamedTuple):
         return [self.board, *numbers, *ranges, *self.sizes]
 
 
-SPOTS = {
-    "river": SpotCase(
-        "river, all hands, pot and all-in",
-        *("5c9dJs2h3c", 1000, 1500, "pot,allin", ("100%, a", "100%, a")),
-    ),
-    "turn": SpotCase(
-        "turn, 115 and 162 hands, three sizes",
-        *("5c9dJs2h", 180, 910, "33%,66%,pot; raises 2.5x"),
-        ("33%, 66%, 100%", "2.5x"),
-        ranges=(
-            "66+,A8s+,KTs+,QTs+,JTs,AQo+",
-            "33+,A6s+,KTs+,QTs+,JTs,T9s,AJo+,KQo",
-        ),
-    ),
-    "limit-turn": SpotCase(
-        "limit turn, all hands, pot 80",
-        *("5c9dJs2h", 80, 1000, "20c", ("20c", "20c3r")),
-        game=_LIMIT_TURN,
-    ),
-    "small-flop": SpotCase(
-        "flop, 36 and 42 hands, one size",
-        *("AhTh6h", 180, 910, "60%; raises 2.5x", ("60%", "2.5x")),
-        ranges=("JJ+,AQs+,AKo", "99+,AK"),
-    ),
-    "flop": SpotCase(
-        "flop, 192 and 233 hands, one size",
-        *("5c9dJs", 180, 910, "60%; raises 2.5x", ("60%", "2.5x")),
-        percent=0.5,
-        ranges=(
-            "22+,A2s+,KTs+,QTs+,JTs,ATo+,KQo",
-            "22+,A2s+,K9s+,Q9s+,J9s+,T9s,A9o+,KTo+",
-        ),
-    ),
-}
+_ROWS = tomllib.loads(pathlib.Path(__file__).with_suffix(".toml").read_text("utf-8"))
+SPOTS = {name: SpotCase(**row) for name, row in _ROWS.items()}
 AXES = {
     "spot": Axis(tuple(SPOTS), "spots to measure", tuple(SPOTS)),
     "peer": Axis(
@@ -128,16 +89,11 @@ def run(command: Sequence[str], limit: float = _LIMIT) -> Row:
     Raises:
       RuntimeError: If it fails or does not end in time.
     """
-    start = time.perf_counter()
     try:
-        done = subprocess.run(
-            command, capture_output=True, text=True, check=True, timeout=limit
-        )
+        return run_command(command, timeout=limit)[0]
     except subprocess.SubprocessError as error:
         last = (error.stderr or "")[-500:]  # type: ignore[attr-defined]
         raise RuntimeError(f"{error} {last}") from error
-    seconds = time.perf_counter() - start
-    return {**json.loads(done.stdout.splitlines()[-1]), "process_seconds": seconds}
 
 
 def measure(spot: str, peer: str) -> Row:
@@ -149,7 +105,7 @@ def measure(spot: str, peer: str) -> Row:
     """
     chosen = SPOTS[spot]
     row: Row = {}
-    words = [sys.executable, "-c", _ENTRY, *chosen.words(), "--dtype", "float32"]
+    words = [*SPIEL_CR, *chosen.words(), "--dtype", "float32"]
     goal = ["--until", str(2 * chosen.percent / 100 * chosen.pot), "--json"]
     commands = {"": [*words, *goal]}
     if program := shutil.which(peer):

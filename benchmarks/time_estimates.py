@@ -6,35 +6,19 @@ It prints a table in Markdown. The machine must be idle. `--only NAME` selects c
 """
 
 import argparse
-import json
 import os
+import pathlib
 import re
-import subprocess
-import sys
 import tempfile
-import time
+import tomllib
 from typing import NamedTuple
 
-COMMANDS = {
-    "solve leduc": "solve --game leduc_poker --algorithm cfr+ --seconds 5",
-    "solve liar's dice": "solve --game liars_dice --algorithm cfr+ --seconds 5",
-    "solve goofspiel 5": "solve --game "
-    "goofspiel(num_cards=5,points_order=descending,imp_info=True) --algorithm cfr+ "
-    "--seconds 5",
-    "solve Rhode Island": "solve --game python_rhode_island_holdem --algorithm cfr+ "
-    "--seconds 10",
-    "solve phantom": "solve --game phantom_ttt --algorithm cfr+ --seconds 10",
-    "resolve II-goofspiel 4": "resolve --game python_ii_goofspiel(num_cards=4)",
-    "resolve leduc": "resolve --game leduc_poker",
-    "compare leduc": "compare --game leduc_poker --seconds 2 --out FOLDER/out-CACHE",
-    "exploit goofspiel 6": "exploit --game "
-    "goofspiel(num_cards=6,points_order=descending,imp_info=True) --policy uniform "
-    "--minutes 0.5",
-    "spot river": "spot --board 5c9dJs2h3c --pot 1000 --stack 1500 --seconds 5",
-    "spot turn": "spot --board AsKd7c2h --pot 200 --stack 900 --seconds 10",
-}
+from benchmarks.frame import SPIEL_CR, run_command
+
+COMMANDS: dict[str, str] = tomllib.loads(
+    pathlib.Path(__file__).with_suffix(".toml").read_text("utf-8")
+)
 _FACTOR = 1.5
-_ENTRY = "from spiel_cr.eval.cli import entry; entry.main()"
 # The phases of the estimate by their keys in the command's report.
 _PHASES = {
     "building": "build_seconds",
@@ -67,17 +51,10 @@ def measure(command: str, folder: str, cache: str) -> _Measured:
       cache: "cold" or "warm".
     """
     words = command.replace("FOLDER", folder).replace("CACHE", cache).split()
-    start = time.perf_counter()
-    done = subprocess.run(
-        [sys.executable, "-c", _ENTRY, *words, "--json"],
-        capture_output=True,
-        text=True,
-        check=True,
-        env=os.environ | {"SPIEL_CR_COMPILATION_CACHE": folder},
-    )
-    measured = time.perf_counter() - start
-    line = re.search(r"estimate: (\S+) s in total.* \((.*)\)", done.stderr)
-    report = json.loads(done.stdout.splitlines()[-1])
+    environment = os.environ | {"SPIEL_CR_COMPILATION_CACHE": folder}
+    report, messages = run_command([*SPIEL_CR, *words, "--json"], env=environment)
+    measured = report["process_seconds"]
+    line = re.search(r"estimate: (\S+) s in total.* \((.*)\)", messages)
     if line is None:
         return _Measured(float("nan"), measured, "no estimate")
     parts = []

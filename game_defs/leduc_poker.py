@@ -49,9 +49,7 @@ from game_defs.poker_deck import Deck
 _NAME = "python_leduc_poker"
 _ANTE = 1
 _RAISES = (2, 4)  # by round
-_NUM_SUITS = 2
-# Names of cards in OpenSpiel's game.
-_RANK_NAMES, _SUIT_NAMES = "JQK", "sh"
+_NUM_COPIES = 2  # of each rank
 
 _GAME_TYPE = base.game_type(
     _NAME,
@@ -82,22 +80,28 @@ class LeducPokerGame(poker.PokerGame):
             free_folds=True,
         )
         tree = betting.betting_tree(rules)
-        super().__init__(_GAME_TYPE, merged, tree, leduc_deck(merged["num_ranks"]))
+        deck = leduc_deck(tuple(map(str, range(merged["num_ranks"]))), "")
+        super().__init__(_GAME_TYPE, merged, tree, deck)
 
 
 @functools.cache
-def leduc_deck(num_ranks: int) -> Deck:
-    """Return the deck of two suits; only ranks are dealt."""
-    ranks = np.arange(num_ranks)
-    # By private and public card: a pair beats any single card.
-    strength = ranks[:, None] + num_ranks * (ranks[:, None] == ranks)
+def leduc_deck(ranks: tuple[str, ...], suits: str) -> Deck:
+    """Return a deck with two cards of each rank.
+
+    Args:
+      ranks: Names of the ranks.
+      suits: Names of the two suits; empty: only ranks are dealt.
+    """
+    num_suits = max(len(suits), 1)
+    rank = np.arange(num_suits * len(ranks)) // num_suits
     return Deck(
-        names=tuple(str(rank) for rank in range(num_ranks)),
-        copies=_NUM_SUITS,
+        names=tuple(name + suit for name in ranks for suit in suits or [""]),
+        copies=_NUM_COPIES // num_suits,
         public=("public",),
-        strength=strength,
-        suits=1,
-        source=(leduc_deck, (num_ranks,)),
+        # By private and public card: a pair beats any single card.
+        strength=rank[:, None] + len(ranks) * (rank[:, None] == rank),
+        suits=num_suits,
+        source=(leduc_deck, (ranks, suits)),
     )
 
 
@@ -122,24 +126,8 @@ def public_tree_of_leduc_poker(game: pyspiel.Game) -> poker.BatchedPoker:
         free_folds=False,
         opener=params["starting_player"],
     )
-    deck = _openspiel_deck(1 if params["suit_isomorphism"] else len(_SUIT_NAMES))
+    deck = leduc_deck(("J", "Q", "K"), "" if params["suit_isomorphism"] else "sh")
     return poker.BatchedPoker(betting.betting_tree(rules), deck)
-
-
-@functools.cache
-def _openspiel_deck(suits: int) -> Deck:
-    """Return the deck; with one suit, only ranks are dealt, from two copies of each."""
-    rank = np.arange(suits * len(_RANK_NAMES)) // suits
-    names = (r + s for r in _RANK_NAMES for s in (_SUIT_NAMES if suits > 1 else [""]))
-    return Deck(
-        names=tuple(names),
-        copies=len(_SUIT_NAMES) // suits,
-        public=("public",),
-        # By private and public card: a pair beats any single card.
-        strength=rank[:, None] + len(_RANK_NAMES) * (rank[:, None] == rank),
-        suits=suits,
-        source=(_openspiel_deck, (suits,)),
-    )
 
 
 pyspiel.register_game(_GAME_TYPE, LeducPokerGame)

@@ -57,9 +57,9 @@ class Deck(Shared):
     public: tuple[str, ...]
     strength: np.ndarray
     suits: int
-    source: tuple[Callable[..., "Deck"], tuple[int, ...]]
+    source: tuple[Callable[..., "Deck"], tuple[Any, ...]]
 
-    def __reduce__(self) -> tuple[Callable[..., "Deck"], tuple[int, ...]]:
+    def __reduce__(self) -> tuple[Callable[..., "Deck"], tuple[Any, ...]]:
         """Pickle the function and arguments that made the deck."""
         return self.source
 

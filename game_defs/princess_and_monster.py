@@ -57,17 +57,16 @@ def neighbour_table(rows: int, columns: int) -> tuple[tuple[int, ...], ...]:
       One row for each of the rows * columns squares, with one target square for each of
       the four `DIRECTIONS`; -1 if the step would leave the grid.
     """
-    table = []
-    for square in range(rows * columns):
-        row, column = divmod(square, columns)
-        targets = []
-        for _, down, right in DIRECTIONS:
-            inside = 0 <= row + down < rows and 0 <= column + right < columns
-            targets.append(
-                (row + down) * columns + column + right if inside else _NO_SQUARE
-            )
-        table.append(tuple(targets))
-    return tuple(table)
+
+    def target(square: int, down: int, right: int) -> int:
+        row, column = square // columns + down, square % columns + right
+        inside = 0 <= row < rows and 0 <= column < columns
+        return row * columns + column if inside else _NO_SQUARE
+
+    return tuple(
+        tuple(target(square, *step) for _, *step in DIRECTIONS)
+        for square in range(rows * columns)
+    )
 
 
 def is_over(
@@ -152,7 +151,7 @@ class PrincessAndMonsterState(base.State):
 
     def current_player(self) -> int:
         """Return the player to move, or TERMINAL at the end."""
-        if self.is_terminal():
+        if is_over(self.is_caught(), self.num_moves(), self.rules.horizon):
             return base.TERMINAL
         return len(self.squares) % 2
 
@@ -167,10 +166,6 @@ class PrincessAndMonsterState(base.State):
 
     def _action_to_string(self, player: int, action: int) -> str:
         return DIRECTIONS[action][0]
-
-    def is_terminal(self) -> bool:
-        """Return True if the princess is caught or all moves are made."""
-        return bool(is_over(self.is_caught(), self.num_moves(), self.rules.horizon))
 
     def _utility(self) -> float:
         return float(utility(self.is_caught(), self.num_moves(), self.rules.horizon))
@@ -204,17 +199,15 @@ class PrincessAndMonsterObserver(base.Observer):
             private = {"path": (horizon + 1, num_squares)}
         super().__init__(shows, private, {"moves": (2 * horizon + 1,), "caught": (1,)})
 
-    def _set_private(
-        self, pieces: base.Pieces, state: PrincessAndMonsterState, owner: int
-    ) -> None:
-        if self._recall:
-            base.mark(pieces["path"], state.squares[owner::2])
-        else:
-            pieces["square"][state.squares[owner::2][-1]] = 1
+    def _private_contents(
+        self, state: PrincessAndMonsterState, owner: int
+    ) -> base.Contents:
+        path = state.squares[owner::2]
+        return {"path": path, "square": path[-1:]}
 
-    def _set_public(self, pieces: base.Pieces, state: PrincessAndMonsterState) -> None:
-        pieces["moves"][state.num_moves()] = 1
-        pieces["caught"][0] = state.is_caught()
+    def _public_contents(self, state: PrincessAndMonsterState) -> base.Contents:
+        caught = np.array([state.is_caught()])
+        return {"moves": [state.num_moves()], "caught": caught}
 
     def _private_text(self, state: PrincessAndMonsterState, owner: int) -> str:
         path = state.squares[owner::2]

@@ -43,12 +43,10 @@ from typing import Any
 import pyspiel
 
 from game_defs import base, betting, parameters, poker, three_card_hands
+from game_defs.bundled.holdem.cards import RANKS, SUITS
 from game_defs.poker_deck import Deck
 
 _NAME = "python_rhode_island_holdem"
-_RANKS = "23456789TJQK"
-_ACE = "A"
-_SUITS = "cdhs"
 _NUM_ROUNDS = 3
 _NUM_DEALS = 4
 _BETS = range(1, 1001)
@@ -119,9 +117,9 @@ def _sizes(bets: str) -> tuple[int, ...]:
 @functools.cache
 def rhode_island_deck(num_ranks: int, num_suits: int) -> Deck:
     """Return the deck; a card is its rank * num_suits + its suit."""
-    ranks = _RANKS[: num_ranks - 1] + _ACE
+    ranks = RANKS[: num_ranks - 1] + RANKS[-1]
     return Deck(
-        names=tuple(rank + suit for rank in ranks for suit in _SUITS[:num_suits]),
+        names=tuple(rank + suit for rank in ranks for suit in SUITS[:num_suits]),
         copies=1,
         public=("flop", "turn"),
         strength=three_card_hands.strengths(num_ranks, num_suits),

@@ -34,8 +34,6 @@ from .protocol import (
 
 # OpenSpiel's sequence-form LP builds dense matrices, here of at most this many entries.
 _MOST_ENTRIES = 50_000_000
-# Names of a solver's method for one iteration.
-_STEPS = ("evaluate_and_update_policy", "run_iteration", "iteration")
 # Exploration constant of the searches, as a multiple of the largest payoff.
 _UCT = 2.0
 # Networks are small, for games that have an exact NashConv.
@@ -55,10 +53,11 @@ def _tabular(
     seed: int,
     *,
     solver: str,
+    step: str,
     samples: bool,
     arguments: dict[str, Any],
 ) -> SteppingAdapter:
-    """Return a solver that has a method for an iteration, and `average_policy`.
+    """Return a solver with a method `step` for an iteration, and `average_policy`.
 
     C++ classes that sample are given the seed, too; Python classes draw from NumPy's
     global generator.
@@ -70,10 +69,8 @@ def _tabular(
         arguments = {"seed": int(np.uint32(seed).view(np.int32)), **arguments}
     home = pyspiel if in_cpp else _module(f"algorithms.{module}")
     solver_object = getattr(home, class_name)(instance.fast, **arguments)
-    step = next(
-        getattr(solver_object, name) for name in _STEPS if hasattr(solver_object, name)
-    )
-    return SteppingAdapter(instance, seed, step, solver_object.average_policy)
+    average = solver_object.average_policy
+    return SteppingAdapter(instance, seed, getattr(solver_object, step), average)
 
 
 def _jax_cfr(instance: GameInstance, seed: int) -> SteppingAdapter:
@@ -280,8 +277,7 @@ def _deep_cfr(instance: GameInstance, seed: int) -> SteppingAdapter:
             nnx.update(used_ones, nnx.state(fresh_ones))
         kept = {*networks, *policies, "_advantage_graphdefs", "_policy_graphdef"}
         for name, value in vars(fresh).items():
-            is_compiled = hasattr(value, "lower")
-            if name not in kept and not is_compiled:
+            if name not in kept and not name.startswith("_jittable"):
                 setattr(solver, name, value)
 
     solver = make()
@@ -312,30 +308,19 @@ def _entry(
     title: str,
     how: str,
     solver: str = "",
+    step: str = "evaluate_and_update_policy",
     arguments: dict[str, Any] | None = None,
     modules: Iterable[str] = (),
-    samples: bool = False,
     **options: Any,
 ) -> Entry:
     """Return the entry of a row of the catalogue."""
     make: Any = _MAKERS.get(name)
     if solver:
-        settings: dict[str, Any] = {
-            "solver": solver,
-            "samples": samples,
-            "arguments": arguments or {},
-        }
-        make = functools.partial(_tabular, **settings)
-    return Entry(
-        f"openspiel-{name}",
-        f"OpenSpiel {title}",
-        False,
-        how,
-        make,
-        samples=samples,
-        modules=tuple(modules),
-        **options,
-    )
+        settings: Any = {"solver": solver, "step": step, "arguments": arguments or {}}
+        samples = options.get("samples", False)
+        make = functools.partial(_tabular, **settings, samples=samples)
+    options["modules"] = tuple(modules)
+    return Entry(f"openspiel-{name}", f"OpenSpiel {title}", False, how, make, **options)
 
 
 # Algorithms that OpenSpiel bundles, by name.

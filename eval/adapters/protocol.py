@@ -10,6 +10,7 @@ import pathlib
 import time
 import tomllib
 from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Any, Literal, NamedTuple, Protocol
 
 import numpy as np
@@ -268,6 +269,13 @@ class ComputingAdapter(SolverAdapter):
 
     def strategy(self) -> Strategy:
         return self._computed.strategy
+
+
+def computing(
+    compute: Callable[[GameInstance, int, Any], Computed],
+) -> Callable[[GameInstance, int], ComputingAdapter]:
+    """Return `Entry.make` of a function of the game, the seed and the iterations."""
+    return lambda instance, seed: ComputingAdapter(partial(compute, instance, seed))
 
 
 def ask(tree: GameTree, policy: Policy) -> Strategy:

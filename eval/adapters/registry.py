@@ -3,6 +3,7 @@
 import difflib
 import importlib.util
 
+from ..common.game_instance import MissingError
 from . import spiel_cr_entries
 from .openspiel_algorithms import BUNDLED
 from .protocol import Entry
@@ -59,13 +60,14 @@ def expand(text: str) -> list[str]:
     return names
 
 
-def missing_reason(entry: Entry) -> str | None:
-    """Return why an algorithm cannot run in this environment; None if it can."""
+def check_installed(entry: Entry) -> None:
+    """Raise MissingError if an algorithm needs modules that are not installed."""
     absent = [m for m in entry.modules if importlib.util.find_spec(m) is None]
-    if not absent:
-        return None
-    remedy = f"'spiel_cr[{entry.extra}]'" if entry.extra else " ".join(absent)
-    return f"needs {', '.join(absent)}, not installed: pip install {remedy}"
+    if absent:
+        remedy = f"'spiel_cr[{entry.extra}]'" if entry.extra else " ".join(absent)
+        raise MissingError(
+            f"needs {', '.join(absent)}, not installed: pip install {remedy}"
+        )
 
 
 def describe() -> str:

@@ -33,16 +33,15 @@ from .protocol import (
     Entry,
     IteratingAdapter,
     Mode,
+    computing,
 )
 
 # A readable selection: every family once, resolving with the two best solvers. Players
 # that resolve by sampling are omitted, because they compile for most of a minute.
 DEFAULT = tuple(
-    (
-        "auto;cfr;cfr+;dcfr;pdcfr+;os-mccfr;es-mccfr;evr-mccfr;lp;resolve(solver=cfr+);"
-        "resolve(solver=pdcfr+);resolving(solver=cfr+,iterations=10);"
-        "resolving(solver=cfr+,iterations=100);oos(iterations=20);uniform"
-    ).split(";")
+    "auto;cfr;cfr+;dcfr;pdcfr+;os-mccfr;es-mccfr;evr-mccfr;lp;resolve(solver=cfr+);"
+    "resolve(solver=pdcfr+);resolving(solver=cfr+,iterations=10);"
+    "resolving(solver=cfr+,iterations=100);oos(iterations=20);uniform".split(";")
 )
 _TEXTS = CATALOGUE["others"]
 
@@ -92,8 +91,7 @@ def _solver(text: str, algorithm: Algorithm) -> Entry:
     config, family = algorithm.config, algorithm.family
 
     def make(instance: GameInstance, seed: int) -> protocol.SolverAdapter:
-        options = spiel_cr.GameOptions(memory_limit=instance.memory_limit)
-        task = Task(algorithm, options=options, seed=seed)
+        task = Task(algorithm, options=instance.options, seed=seed)
         if TREE not in family.makers:
             return PublicTreeAdapter(instance, task)
 
@@ -184,20 +182,11 @@ class NetworkAdapter(protocol.SolverAdapter):
 
 
 def _lp(text: str, parameters: dict[str, Any]) -> Entry:
-    return _entry(
-        text,
-        _TEXTS["lp"],
-        lambda instance, seed: ComputingAdapter(
-            lambda _: _computed(
-                spiel_cr.solve(
-                    instance.tree,
-                    "lp",
-                    options=spiel_cr.GameOptions(memory_limit=instance.memory_limit),
-                )
-            )
-        ),
-        mode="once",
-    )
+    def compute(instance: GameInstance, seed: int, _: int) -> Computed:
+        result = spiel_cr.solve(instance.tree, "lp", options=instance.options)
+        return _computed(result)
+
+    return _entry(text, _TEXTS["lp"], computing(compute), mode="once")
 
 
 def _uniform(text: str, parameters: dict[str, Any]) -> Entry:
@@ -209,19 +198,13 @@ def _uniform(text: str, parameters: dict[str, Any]) -> Entry:
 
 
 def _auto(text: str, parameters: dict[str, Any]) -> Entry:
-    def make(instance: GameInstance, seed: int) -> ComputingAdapter:
-        options = spiel_cr.GameOptions(memory_limit=instance.memory_limit)
+    def compute(instance: GameInstance, seed: int, amount: float) -> Computed:
+        timed, options = isinstance(amount, float), instance.options
+        goal = spiel_cr.Goal(seconds=amount) if timed else int(amount)
+        result = spiel_cr.solve(instance.tree, "auto", goal, options=options, seed=seed)
+        return _computed(result, note=f"{result.algorithm}: {result.reason}")
 
-        def compute(amount: float) -> Computed:
-            timed = isinstance(amount, float)
-            goal = spiel_cr.Goal(seconds=amount) if timed else int(amount)
-            result = spiel_cr.solve(
-                instance.tree, "auto", goal, options=options, seed=seed
-            )
-            return _computed(result, note=f"{result.algorithm}: {result.reason}")
-
-        return ComputingAdapter(compute)
-
+    make = computing(compute)
     return _entry(text, _TEXTS["auto"], make, mode="restarts", timed=True)
 
 
@@ -235,20 +218,15 @@ def _resolve(text: str, parameters: dict[str, Any]) -> Entry:
     if fixed is not None:
         check_iterations(fixed)
 
-    def make(instance: GameInstance, seed: int) -> ComputingAdapter:
-        def compute(iterations: int) -> Computed:
-            result = spiel_cr.resolve(
-                instance.tree,
-                ResolvingConfig(config, fixed or iterations, **ahead),
-                options=spiel_cr.GameOptions(memory_limit=instance.memory_limit),
-            )
-            return _computed(result, note=counted(result.solves, "solve"))
-
-        return ComputingAdapter(compute)
+    def compute(instance: GameInstance, seed: int, iterations: int) -> Computed:
+        settings = ResolvingConfig(config, fixed or iterations, **ahead)
+        result = spiel_cr.resolve(instance.tree, settings, options=instance.options)
+        return _computed(result, note=counted(result.solves, "solve"))
 
     mode: Mode = "once" if fixed else "restarts"
     how = _TEXTS["resolve fixed" if fixed else "resolve"]
-    return _entry(text, how, make, mode=mode, files=_files(parameters))
+    files = _files(parameters)
+    return _entry(text, how, computing(compute), mode=mode, files=files)
 
 
 def _computed(result: spiel_cr.Result, note: str = "") -> Computed:
@@ -266,6 +244,7 @@ def _bot(text: str, parameters: dict[str, Any]) -> Entry:
     """Return the entry of a bot that is queried at every infoset."""
     name = text.partition("(")[0].strip()
     saved = name == "policy"
+    solver = algorithms.find(parameters.get("solver", "lp"), "solver")
 
     def make(instance: GameInstance, seed: int) -> ComputingAdapter:
         bots = [
@@ -291,7 +270,7 @@ def _bot(text: str, parameters: dict[str, Any]) -> Entry:
         _TEXTS["saved" if saved else "bot"],
         make,
         mode="once",
-        samples=name == "oos" or _samples(parameters.get("solver", "lp")),
+        samples=name == "oos" or solver.family.samples,
         files=_files(parameters),
     )
 
@@ -299,14 +278,8 @@ def _bot(text: str, parameters: dict[str, Any]) -> Entry:
 def _files(parameters: dict[str, Any]) -> tuple[str, ...]:
     """Return files that must exist: a player's policy, a leaf's network or policy."""
     path_files = (parameters["path"],) if "path" in parameters else ()
-    return (
-        *path_files,
-        *(leaf_files(parameters["leaf"]) if "leaf" in parameters else ()),
-    )
-
-
-def _samples(solver: str) -> bool:
-    return algorithms.find(solver, "solver").family.samples
+    of_leaf = leaf_files(parameters["leaf"]) if "leaf" in parameters else ()
+    return (*path_files, *of_leaf)
 
 
 # Parameters of the lookahead.

@@ -81,12 +81,9 @@ class AbstractOptions:
 
 def run(arguments: Arguments) -> dict[str, object]:
     """Abstract a game."""
-    budget: tuple[int, ...] = ()
-    thresholds: tuple[float, ...] = ()
-    if arguments.budget is not None:
-        budget = read_budget(arguments.budget)
-    if arguments.thresholds is not None:
-        thresholds = _read_thresholds(arguments.thresholds)
+    texts = arguments.budget, arguments.thresholds
+    budget = () if texts[0] is None else read_budget(texts[0])
+    thresholds = () if texts[1] is None else _read_thresholds(texts[1])
     if bool(budget) == bool(thresholds):
         raise ValueError(
             "--budget, --thresholds: give exactly one of them, such as --budget 5-20"
@@ -102,9 +99,8 @@ def run(arguments: Arguments) -> dict[str, object]:
     opened = open_game(arguments.game)
     limits = arguments.options("memory_limit")
     full_game = game = public_tree_game(opened, progress=True, **limits)
-    if arguments.early_rounds is not None:
-        phase = arguments.early_rounds, arguments.later
-        game = first_phase.early_rounds(full_game, *phase)
+    if (rounds := arguments.early_rounds) is not None:
+        game = first_phase.early_rounds(full_game, rounds, arguments.later)
     report: dict[str, Any] = {"game": str(opened.game)}
     report |= arguments.options("early_rounds", "later", "endgames")
     start = time.perf_counter()

@@ -58,18 +58,12 @@ class AlgorithmsOptions:
 def run(arguments: Arguments) -> dict[str, object]:
     """List the algorithms."""
     descriptions = dict(_LINE.findall(__doc__ or ""))
-    rows = []
+    rows: list[dict[str, object]] = []
     for name, family in ALGORITHMS.items():
-        preset = family.presets[name]
+        preset, description = family.presets[name], descriptions[name]
         is_table = dataclasses.is_dataclass(preset)
-        settings = list(table_of(type(preset))) if is_table else []
-        print(f"{name:<19}{descriptions[name]}")
-        rows.append(
-            {
-                "name": name,
-                "family": family.name,
-                "description": descriptions[name],
-                "settings": settings,
-            }
-        )
+        print(f"{name:<19}{description}")
+        row = {"name": name, "family": family.name, "description": description}
+        row["settings"] = list(table_of(type(preset))) if is_table else []
+        rows.append(row)
     return {"algorithms": rows}

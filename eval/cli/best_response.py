@@ -47,7 +47,6 @@ import sys
 from typing import Any
 
 from spiel_cr.common import atomic
-from spiel_cr.common.checks import check_seed
 from spiel_cr.common.messages import announce, number_text, one_line
 from spiel_cr.evaluation.best_response import respond
 from spiel_cr.evaluation.opponent import Opponent, open_opponent
@@ -103,7 +102,6 @@ def add_options(parser: Parser) -> None:
 
 def run(arguments: Arguments) -> dict[str, object]:
     """Compute a response."""
-    check_seed(arguments.seed)
     method = arguments.method or "exact"
     config = arguments.settings(
         ResponseConfig, method=method, search=arguments.settings(SearchConfig)

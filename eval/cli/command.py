@@ -96,6 +96,13 @@ class Arguments(argparse.Namespace):
         except OSError as error:
             self.note_unwritten(error)
 
+    def write_text(self, path: atomic.Path, text: str, label: str = "") -> bool:
+        """Write a text file, as in `writing`, and return whether that succeeded."""
+        with self.writing(label, path):
+            atomic.write_text(path, text)
+            return True
+        return False
+
     def note_unwritten(self, error: OSError) -> None:
         """Print that a file could not be written; the command ends with exit code 1."""
         report_problem("error", error)
@@ -198,12 +205,10 @@ class WorkerOptions:
 
 
 # Options with paths of outputs, and those with paths of inputs.
-OUTPUT_FILES, OUTPUT_FOLDERS, _READ = (
-    ("save", "plot", "figure", "checkpoint", "html", "csv", "efg", "table", "latex")
-    + ("write_ranges",),
-    ("out", "cache"),
-    ("policy", "open"),
+OUTPUT_FILES = (
+    "save plot figure checkpoint html csv efg table latex write_ranges".split()
 )
+OUTPUT_FOLDERS, _READ = ("out", "cache"), ("policy", "open")
 
 
 def check_arguments(arguments: Arguments) -> None:
@@ -298,16 +303,9 @@ def add_command(commands: Commands, name: str, module: Any) -> Parser:
         epilog=epilog.format(**getattr(module, "LISTS", {})),
     )
     # `unwritten` names outputs that could not be written after the work.
-    parser.set_defaults(
-        run=module.run,
-        resumes=getattr(module, "RESUMES", False),
-        unwritten=[],
-        imports=[],
-    )
-    parser.settings(
-        GeneralOptions,
-        imports={"flag": "--import", "dest": "imports"},
-    )
+    parser.set_defaults(run=module.run, unwritten=[], imports=[])
+    parser.set_defaults(resumes=getattr(module, "RESUMES", False))
+    parser.settings(GeneralOptions, imports={"flag": "--import", "dest": "imports"})
     parser.settings(getattr(module, f"{name.title().replace('-', '')}Options"))
     getattr(module, "add_options", lambda parser: None)(parser)
     return parser

@@ -188,13 +188,9 @@ def _apply_suite(arguments: Arguments) -> suites.Suite | None:
             raise ValueError(f"--game, --suite: {missing}; add --suite, or a game")
         return None
     suite = suites.SUITES[arguments.suite]
-    fixed = ["game", "algorithms", "iterations"]
-    fixed += (
-        ["seconds"]
-        if suite.is_built
-        else "figure latex panel width unit patience".split()
-    )
-    arguments.reject(CompareOptions, fixed, f"is not for the suite {suite.name}")
+    fixed = "seconds" if suite.is_built else "figure latex panel width unit patience"
+    names = ["game", "algorithms", "iterations", *fixed.split()]
+    arguments.reject(CompareOptions, names, f"is not for the suite {suite.name}")
     problem = f"is not for the suite {suite.name}, which has one run of each algorithm"
     arguments.reject(comparisons.CompareConfig, ["seeds"], problem)
     if arguments.table:
@@ -213,12 +209,8 @@ def _run_large(arguments: Arguments, suite: suites.Suite) -> dict[str, object]:
         budget.check()
         suite = suite._replace(budget=budget, points=(math.ceil(arguments.seconds),))
     records = []
-    for record in suites.run_large(
-        suite,
-        arguments.out,
-        arguments.executor(),
-        memory_limit=arguments.memory_limit,
-    ):
+    options = arguments.options("out", "memory_limit")
+    for record in suites.run_large(suite, executor=arguments.executor(), **options):
         records.append(record)
         value = record["nash_conv"]
         text = f"{value:.2e}" if value is not None else record["error"]
@@ -274,8 +266,7 @@ def _write_for_papers(
             )
     if arguments.latex and done:
         text = latex.table(summarise(result.settings, done), arguments.unit)
-        with arguments.writing("table:", arguments.latex):
-            atomic.write_text(arguments.latex, text)
+        arguments.write_text(arguments.latex, text, "table:")
     paths = arguments.options("figure", "latex") if done else {}
     return {k: v for k, v in paths.items() if v and v not in arguments.unwritten}
 

@@ -77,12 +77,9 @@ def add_options(parser: Parser) -> None:
 def run(arguments: Arguments) -> dict[str, object]:
     """Evaluate a bot."""
     repeats = evaluate.evaluate_repeatedly(
-        arguments.game,
-        arguments.bot,
-        arguments.settings(evaluate.EvaluatorConfig),
-        arguments.out,
-        memory_limit=arguments.memory_limit,
+        config=arguments.settings(evaluate.EvaluatorConfig),
         executor=arguments.executor(),
+        **arguments.options("game", "bot", "out", "memory_limit"),
     )
     mean = evaluate.mean_evaluation(repeats)
     report = _report(mean)
@@ -92,9 +89,7 @@ def run(arguments: Arguments) -> dict[str, object]:
     if arguments.repeats > 1:
         report["half_width"] = mean.half_width
     if arguments.out:
-        rows = [
-            {"repeat": number, **_report(each)} for number, each in enumerate(repeats)
-        ]
+        rows = [{"repeat": n, **_report(each)} for n, each in enumerate(repeats)]
         with arguments.writing():
             write_csv(pathlib.Path(arguments.out) / f"{arguments.method}.csv", rows)
     _print(arguments, report)

@@ -35,11 +35,8 @@ class ExportOptions:
 
 def run(arguments: Arguments) -> dict[str, object]:
     """Write a game."""
-    limit = arguments.memory_limit
-    tree = as_tree(arguments.game, memory_limit=limit, progress=True)
-    text = efg_text(tree)
-    histories = len(tree.histories)
+    tree = as_tree(progress=True, **arguments.options("game", "memory_limit"))
+    text, histories = efg_text(tree), len(tree.histories)
     print(f"{one_line(tree.game)}, {counted(histories, 'history', 'histories')}")
-    with arguments.writing("  game       ", arguments.efg):
-        atomic.write_text(arguments.efg, text)
+    arguments.write_text(arguments.efg, text, "  game       ")
     return {**arguments.options("game", "efg"), "histories": histories}

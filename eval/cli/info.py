@@ -21,16 +21,7 @@ from spiel_cr.games.public_tree import public_tree_footprint as footprint
 from spiel_cr.games.public_tree.game import PublicTreeGame
 from spiel_cr.games.public_tree.payoff_matrices import PayoffMatrix
 from spiel_cr.games.tree.tree import GameTree
-from spiel_cr.solvers.representation import (
-    BUILT,
-    PHANTOM,
-    PUBLIC_TREE,
-    SIMULATOR,
-    TREE,
-    FormRequirements,
-    GameOptions,
-    represent,
-)
+from spiel_cr.solvers import representation
 
 from ..common.plurals import counted
 from .command import Arguments, Parser
@@ -49,7 +40,9 @@ class InfoOptions:
 
 def add_options(parser: Parser) -> None:
     """Add the options of the library's settings."""
-    parser.settings(GameOptions, "form", form={"choices": BUILT})
+    parser.settings(
+        representation.GameOptions, "form", form={"choices": representation.BUILT}
+    )
 
 
 def run(arguments: Arguments) -> dict[str, object]:
@@ -59,11 +52,12 @@ def run(arguments: Arguments) -> dict[str, object]:
     histories = estimate.estimate_histories(opened.game, rollouts=_ROLLOUTS)
     text = estimate.describe_histories(histories)
     print(f"{one_line(opened.game)} has {text} (an estimate)", file=sys.stderr)
-    need, options = FormRequirements({SIMULATOR: ""}), arguments.settings(GameOptions)
-    game, reason = represent(opened, options, need, progress=True)
-    sizes, lines, more = _SIZES[reason.form](game)
-    form = "" if reason.form == TREE else f", in {reason.form} form"
-    print(f"{one_line(opened.game)}{form}")
+    need = representation.FormRequirements({representation.SIMULATOR: ""})
+    options = arguments.settings(representation.GameOptions)
+    game, reason = representation.represent(opened, options, need, progress=True)
+    sizes_of, words = _SIZES[reason.form]
+    sizes, lines, more = sizes_of(game)
+    print(f"{one_line(opened.game)}{words}")
     width = max(12, *map(len, sizes))
     for name, size in sizes.items():
         numbers = size if isinstance(size, list) else [size]
@@ -136,10 +130,11 @@ def _of_public_tree(game: PublicTreeGame) -> _Sizes:
 
 
 _DTYPES = np.dtype(np.float64), np.dtype(np.float32)
-_SIZES: dict[str, Callable[[Any], _Sizes]] = {
-    TREE: _of_tree,
-    PUBLIC_TREE: _of_public_tree,
-    PHANTOM: _of_phantom_game,
+# Sizes of each form, and words after the game.
+_SIZES: dict[str, tuple[Callable[[Any], _Sizes], str]] = {
+    representation.TREE: (_of_tree, ""),
+    representation.PUBLIC_TREE: (_of_public_tree, ", in public-tree form"),
+    representation.PHANTOM: (_of_phantom_game, ", in phantom form"),
 }
 
 

@@ -40,13 +40,7 @@ from spiel_cr.games.opening import foreign_code, game_strings
 
 from ..common import help_pages
 from . import interrupt_signals
-from .command import (
-    Arguments,
-    Parser,
-    add_command,
-    check_arguments,
-    report_problem,
-)
+from .command import Arguments, Parser, add_command, check_arguments, report_problem
 
 # The modules of the commands, in the order of the help.
 _COMMANDS = (
@@ -57,6 +51,14 @@ _COMMANDS = (
 
 # Prefixes of XLA's messages about invalid operations, which are mistakes in the code.
 _INVALID_OPERATIONS = ("INVALID_ARGUMENT", "FAILED_PRECONDITION", "OUT_OF_RANGE")
+# Errors about the machine, or about the game that the user chose.
+_EXPECTED = (
+    MemoryError,
+    OSError,
+    SolverFailedError,
+    WorkerFailedError,
+    pyspiel.SpielError,
+)
 
 
 class _OneLine(logging.Formatter):
@@ -298,14 +300,7 @@ def _is_expected(error: Exception) -> bool:
         return str(error.name).partition(".")[0] not in plugins.PACKAGES
     if isinstance(error, JaxRuntimeError):
         return not str(error).startswith(_INVALID_OPERATIONS)
-    return isinstance(
-        error,
-        MemoryError
-        | OSError
-        | SolverFailedError
-        | WorkerFailedError
-        | pyspiel.SpielError,
-    )
+    return isinstance(error, _EXPECTED)
 
 
 def _print_kept_files(arguments: Arguments) -> None:
@@ -321,7 +316,7 @@ def _print_kept_files(arguments: Arguments) -> None:
             kept = f"completed results are kept in {path}"
             print(one_line(f"{kept}; repeat the command to resume"), file=sys.stderr)
             lost = False
-    if lost and hasattr(arguments, "save"):
+    if lost and "save" in arguments:
         without = getattr(arguments, "checkpoint", "") is None
         option = " (no --checkpoint)" if without else ""
         later = "; --save is written at the end only" if arguments.save else ""

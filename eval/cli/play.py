@@ -22,7 +22,7 @@ import threading
 import time
 import webbrowser
 from collections.abc import Callable, Sequence
-from typing import TextIO
+from typing import Any, TextIO
 
 import numpy as np
 import pyspiel
@@ -105,17 +105,13 @@ def run(arguments: Arguments) -> dict[str, object]:
         tables.append(MatchSeries(game, bots, seed=seed, **limits))
         return tables[-1]
 
-    serve(
-        (lambda game, bot: open_table(game, HUMAN, bot))
-        if lobby
-        else open_table(arguments.game, *bots),
-        matches=arguments.matches,
-        port=arguments.port or 0,
-        opens=not arguments.no_open,
-    )
+    options: dict[str, Any] = {"matches": arguments.matches}
+    options |= {"port": arguments.port or 0, "opens": not arguments.no_open}
     if lobby:
+        serve(lambda game, bot: open_table(game, HUMAN, bot), **options)
         reports = [{"game": str(each.game), **each.report()} for each in tables]
         return {"tables": reports}
+    serve(open_table(arguments.game, *bots), **options)
     return {"game": arguments.game, "bots": bots, **tables[0].report()}
 
 
@@ -171,14 +167,9 @@ def play(
     check_iterations(matches, name="matches")
     series = MatchSeries(game, bots, seed=seed, memory_limit=memory_limit)
     # Bots that do not support the game raise before anything is printed.
-    for seat, bot in enumerate(series.seats(0)):
-        if bot != HUMAN:
-            series.bot(0, seat)
-    if beliefs and not any(
-        has_beliefs(series.bot(0, seat))
-        for seat, bot in enumerate(series.seats(0))
-        if bot != HUMAN
-    ):
+    seated = enumerate(series.seats(0))
+    players = [series.bot(0, seat) for seat, bot in seated if bot != HUMAN]
+    if beliefs and not any(map(has_beliefs, players)):
         raise ValueError(
             f"--beliefs: none of the bots {';'.join(bots)!r} has beliefs; use a bot "
             f"such as 'resolving(iterations=100)', 'search(...)' or 'oos(...)'"

@@ -67,11 +67,8 @@ class PushFoldOptions(WorkerOptions):
 
 def add_options(parser: Parser) -> None:
     """Add the options of the library's settings."""
-    parser.settings(
-        solve.SolveSettings,
-        "algorithm rounds steps",
-        algorithm={"choices": ALGORITHMS},
-    )
+    choices = {"choices": ALGORITHMS}
+    parser.settings(solve.SolveSettings, "algorithm rounds steps", algorithm=choices)
 
 
 def run(arguments: Arguments) -> dict[str, object]:
@@ -133,8 +130,8 @@ def run(arguments: Arguments) -> dict[str, object]:
             solve.save(out / "solution.npz", solution)
             atomic.write_text(out / "summary.json", json.dumps(report, indent=1))
     if arguments.html:
-        with arguments.writing("charts      ", arguments.html):
-            atomic.write_text(arguments.html, push_charts.push_page(title, report))
+        page = push_charts.push_page(title, report)
+        arguments.write_text(arguments.html, page, "charts      ")
     return report
 
 
@@ -166,19 +163,13 @@ def _progress_bar(
 
 def _print(report: dict[str, Any]) -> None:
     """Print the report for people."""
-    names = ("button", "small blind", "big blind")
-    stacks = report["stacks"]
-    print(
-        f"{report['states']} states, {report['algorithm']}, {report['rounds']} rounds"
-    )
+    names, stacks = ("button", "small blind", "big blind"), report["stacks"]
+    states, algorithm, rounds = (report[k] for k in ("states", "algorithm", "rounds"))
+    print(f"{states} states, {algorithm}, {rounds} rounds")
     print("               stack   chip model   value     gain (% of the first prize)")
-    columns = zip(
-        *(report[k] for k in ("stacks", "chip_model", "values", "regrets_percent")),
-        strict=True,
-    )
-    for name, (stack, model, value, gain) in zip(
-        names[3 - len(stacks) :], columns, strict=True
-    ):
+    keys = ("stacks", "chip_model", "values", "regrets_percent")
+    columns = names[3 - len(stacks) :], *(report[key] for key in keys)
+    for name, stack, model, value, gain in zip(*columns, strict=True):
         print(f"  {name:<11}{stack:9d}{model:13.4f}{value:10.4f}{gain:10.4f}")
     worst = max(report["worst_regrets_percent"])
     print(f"  largest gain at any stacks: {worst:.4f}%")
@@ -194,12 +185,9 @@ def _print_unrestricted(bounds: dict[str, Any], stacks: list[int]) -> None:
     """Print the bounds against an opponent that is not restricted to push or fold."""
     print("\nagainst an unrestricted opponent: probability of winning the tournament")
     print("               stack   at least   jam or fold at most   points to any play")
-    for seat, (name, stack) in enumerate(
-        zip(("small blind", "big blind"), stacks, strict=True)
-    ):
-        at = bounds["stacks"].index(stack)
-        lower, upper, gap = (
-            bounds[key][at][seat] for key in ("lower", "upper", "gap_points")
-        )
-        print(f"  {name:<11}{stack:9d}{lower:11.4f}{upper:22.4f}{gap:21.3f}")
+    keys = ("lower", "upper", "gap_points")
+    for seat, name in enumerate(("small blind", "big blind")):
+        at = bounds["stacks"].index(stacks[seat])
+        lower, upper, gap = (bounds[key][at][seat] for key in keys)
+        print(f"  {name:<11}{stacks[seat]:9d}{lower:11.4f}{upper:22.4f}{gap:21.3f}")
     print(f"  most points at any stacks: {bounds['largest_gap_points']:.3f}")

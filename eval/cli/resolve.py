@@ -15,12 +15,7 @@ from spiel_cr.resolving.continual import need_of
 from spiel_cr.resolving.leaves.leaf_strings import DEFAULT, LEAVES
 from spiel_cr.resolving.resolving_config import ResolvingConfig
 from spiel_cr.solvers.algorithms import CFR, find
-from spiel_cr.solvers.representation import (
-    BUILT,
-    GameOptions,
-    choose_form,
-    represent,
-)
+from spiel_cr.solvers.representation import BUILT, GameOptions, choose_form, represent
 
 from ..adapters import registry
 from ..common.time_estimate import announce_phases, solving_phases
@@ -90,12 +85,9 @@ def run(arguments: Arguments) -> dict[str, object]:
     form, reason = represent(opened, options, need, progress=True)
     check_form(form, reason, arguments)
     building = time.perf_counter() - start
+    dtype = arguments.dtype or "float64"
     result = spiel_cr.resolve(
-        form,
-        settings,
-        options=options,
-        dtype=arguments.dtype or "float64",
-        progress=True,
+        form, settings, options=options, dtype=dtype, progress=True
     )
     result = dataclasses.replace(result, build_seconds=result.build_seconds + building)
     compilation_cache.mark(marker)

@@ -18,11 +18,7 @@ import dataclasses
 from spiel_cr.common import atomic
 from spiel_cr.common.memory import Limit
 from spiel_cr.common.messages import one_line
-from spiel_cr.evaluation.recorded_matches import (
-    REFERENCE,
-    read_matches,
-    review_matches,
-)
+from spiel_cr.evaluation.recorded_matches import REFERENCE, read_matches, review_matches
 from spiel_cr.players.player_specs import MEMORY_LIMIT
 
 from ..reporting.document import Document, DocumentTable, Section
@@ -61,12 +57,10 @@ def run(arguments: Arguments) -> dict[str, object]:
         raise ValueError(f"policies={arguments.policies!r}: give two, as 'A;B'")
     matches, seats = read_matches(arguments.open, arguments.bot)
     result = review_matches(
-        arguments.game,
-        matches,
-        arguments.reference,
+        matches=matches,
         seats=seats,
         policies=dict(enumerate(policies)),
-        memory_limit=arguments.memory_limit,
+        **arguments.options("game", "reference", "memory_limit"),
     )
     half, plain = result.half_width, result.plain_half_width
     mean, plain_mean = float(result.estimates.mean()), float(result.returns.mean())
@@ -96,8 +90,7 @@ def run(arguments: Arguments) -> dict[str, object]:
         section = Section("Most expensive habits", [table])
         title = f"Review of matches of {arguments.game}"
         page = report_html(Document(title, ". ".join(lines) + ".", [section]))
-        with arguments.writing("  page       ", arguments.html):
-            atomic.write_text(arguments.html, page)
+        arguments.write_text(arguments.html, page, "  page       ")
     return {
         "matches": len(matches),
         "mean": mean,

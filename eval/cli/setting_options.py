@@ -16,7 +16,7 @@ import types
 import typing
 from typing import Any
 
-from spiel_cr.common import atomic, memory
+from spiel_cr.common import memory
 from spiel_cr.common.parameters import read_number, table_of
 
 # References to code, which help texts omit.
@@ -24,7 +24,6 @@ _REFERENCE = re.compile(r",? see `[^`]*`| \(`[^`]*`\)|: one of `[^`]*`| \(docs/[
 _ENTRY = re.compile(r"^  (\w+)(?: \((\S+)\))?: (.*(?:\n    .*)*)", re.MULTILINE)
 
 
-@dataclasses.dataclass(kw_only=True)
 class CommonOptions:
     """Help texts of options that several commands have.
 
@@ -44,12 +43,6 @@ class CommonOptions:
         new one on this machine, with --workers workers or one per core; needs the extra
         ray.
     """
-
-    game: str
-    seed: int = 0
-    save: atomic.Path | None = None
-    memory_limit: memory.Limit = None
-    cache: atomic.Path | None = None
 
 
 def flag_of(field: str) -> str:

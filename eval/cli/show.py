@@ -42,13 +42,7 @@ from spiel_cr.policies.queries import query
 from spiel_cr.solvers import policy_files
 
 from ..common.plurals import counted
-from ..inspection import (
-    hand_grid,
-    infoset_view,
-    spot_page,
-    tree_drawing,
-    tree_page,
-)
+from ..inspection import hand_grid, infoset_view, spot_page, tree_drawing, tree_page
 from ..reporting import plots
 from .command import Arguments
 from .spot import write_answers
@@ -184,20 +178,15 @@ def _page(arguments: Arguments) -> str:
 
 
 def _write_page(arguments: Arguments, page: str, report: dict[str, object]) -> None:
-    with arguments.writing():
-        atomic.write_text(arguments.html, page)
+    if arguments.write_text(arguments.html, page):
         print(f"page: {one_line(arguments.html)}", file=sys.stderr)
         report["html"] = arguments.html
 
 
 def _show_infosets(arguments: Arguments, limit: int) -> dict[str, object]:
     """Show a policy of a game with a game tree, as lines or as a page."""
-    tree = as_tree(
-        arguments.game,
-        observations=True,
-        memory_limit=arguments.memory_limit,
-        progress=True,
-    )
+    options = arguments.options("game", "memory_limit")
+    tree = as_tree(observations=True, progress=True, **options)
     if arguments.plot:
         tree_drawing.check_size(tree)
     announce(f"loading the policy {arguments.policy}")
@@ -253,10 +242,7 @@ def choose_infosets(
 
 
 def _print_player(
-    tree: GameTree,
-    player: int,
-    views: Sequence[infoset_view.InfosetView],
-    limit: int,
+    tree: GameTree, player: int, views: Sequence[infoset_view.InfosetView], limit: int
 ) -> None:
     total = counted(len(tree.infosets[player]), "information state")
     print(f"player {player}: {len(views):,} of {total}")

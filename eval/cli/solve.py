@@ -8,6 +8,7 @@ import dataclasses
 import math
 import sys
 import time
+from collections.abc import Callable
 from typing import Any, Literal
 
 import numpy as np
@@ -18,6 +19,7 @@ from spiel_cr.common.checks import check_number
 from spiel_cr.common.messages import announce, number_text, one_line
 from spiel_cr.evaluation import openspiel_evaluator
 from spiel_cr.evaluation.result import Evaluation
+from spiel_cr.games.game_form import GameForm
 from spiel_cr.games.opening.game_checks import utility_bounds
 from spiel_cr.games.opening.opened import Opened, open_game
 from spiel_cr.games.tree.tree import GameTree
@@ -224,31 +226,40 @@ def check_form(
     """
     if reason.text:
         print(f"--form {reason.form}: {one_line(reason.text)}", file=sys.stderr)
-    if arguments.evaluator != "openspiel":
-        return
-    if reason.form == representation.SIMULATOR:
-        problem = "needs a game tree, which is too large"
-        arguments.reject(SolverOptions, ["evaluator"], problem)
-    if isinstance(form, GameTree):
-        config = algorithms.find(arguments.algorithm).config
-        config = None if config == "auto" else config
-        solving = footprint.peak_bytes(form, config, arguments.dtype)
-        limit = arguments.memory_limit
-        openspiel_evaluator.check_memory(form, limit, before=solving)
-    else:
-        openspiel_evaluator.check_public_tree(form.game)
+    if arguments.evaluator == "openspiel":
+        _EVALUATOR_CHECKS[reason.form](form, arguments)
+
+
+def _check_tree(tree: GameTree, arguments: Arguments) -> None:
+    config = algorithms.find(arguments.algorithm).config
+    config = None if config == "auto" else config
+    solving = footprint.peak_bytes(tree, config, arguments.dtype)
+    limit = arguments.memory_limit
+    openspiel_evaluator.check_memory(tree, limit, before=solving)
+
+
+def _check_without_tree(form: GameForm, arguments: Arguments) -> None:
+    openspiel_evaluator.check_public_tree(form.game)
+
+
+def _reject_simulated(game: object, arguments: Arguments) -> None:
+    problem = "needs a game tree, which is too large"
+    arguments.reject(SolverOptions, ["evaluator"], problem)
+
+
+# Checks of --evaluator openspiel, by the form of the game.
+_EVALUATOR_CHECKS: dict[str, Callable[[Any, Arguments], None]] = {
+    representation.TREE: _check_tree,
+    representation.PUBLIC_TREE: _check_without_tree,
+    representation.PHANTOM: _check_without_tree,
+    representation.SIMULATOR: _reject_simulated,
+}
 
 
 # Attributes of every result by their keys in JSON.
 _FACTS = (
-    "algorithm",
-    "reason",
-    "stop_reason",
-    "iterations",
-    "trajectories",
-    "seconds",
-    "build_seconds",
-)
+    "algorithm reason stop_reason iterations trajectories seconds build_seconds"
+).split()
 
 
 def _facts(game: str, result: Result) -> dict[str, object]:
@@ -438,10 +449,9 @@ def _report_values(result: Result, evaluation: Evaluation) -> dict[str, object]:
     def shown(value: float, spec: str = ".3e") -> str:
         return number_text(max(value, 0.0), spec, rounding)
 
-    tool = (
-        "OpenSpiel, exact" if evaluation.evaluator == "openspiel" else "spiel_cr, exact"
-    )
-    if evaluation.evaluator == "spiel_cr" and result.tree is None:
+    by_openspiel = evaluation.evaluator == "openspiel"
+    tool = "OpenSpiel, exact" if by_openspiel else "spiel_cr, exact"
+    if not by_openspiel and result.tree is None:
         assert result.game_form is not None
         tool += f", by a best response in {result.game_form.kind} form"
     print(f"  NashConv    {shown(evaluation.nash_conv)}  ({tool})")

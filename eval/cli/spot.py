@@ -118,13 +118,12 @@ def run(arguments: Arguments) -> dict[str, object]:
         write_answers(arguments, hands, report)
     if arguments.write_ranges:
         texts = ranges(policy, node, board=board, notation=arguments.notation)
-        with arguments.writing("\nranges:", arguments.write_ranges):
-            atomic.write_text(arguments.write_ranges, "\n".join([*texts, ""]))
+        text = "\n".join([*texts, ""])
+        if arguments.write_text(arguments.write_ranges, text, "\nranges:"):
             report["write_ranges"] = arguments.write_ranges
     if arguments.html:
         page = spot_page.spot_page(policy, form, _lead(policy, report))
-        with arguments.writing("\npage:", arguments.html):
-            atomic.write_text(arguments.html, page)
+        if arguments.write_text(arguments.html, page, "\npage:"):
             report["html"] = arguments.html
     return {
         **report,
@@ -148,12 +147,8 @@ def _solve(arguments: Arguments, node: str) -> tuple[dict[str, Any], Any, Any]:
                 f"--stack, or show a saved one with --open FILE"
             )
     stacks = [_chips(part) for part in arguments.stack.split(",")]
-    game = spot(
-        arguments.board,
-        arguments.pot,
-        stacks,
-        **arguments.options("ranges", "bets", "first", "rake"),
-    )
+    options = arguments.options("board", "pot", "ranges", "bets", "first", "rake")
+    game = spot(stack=stacks, **options)
     _check_node(arguments, game, node)
     arguments.game = str(game)
     # With --report, it is the plot of the cards.
@@ -255,25 +250,16 @@ def _number_or_unknown(value: float | None) -> str:
 
 
 def _report_runouts(
-    arguments: Arguments,
-    policy: FormPolicy,
-    hands: HandAnswers,
-    report: dict[str, Any],
+    arguments: Arguments, policy: FormPolicy, hands: HandAnswers, report: dict[str, Any]
 ) -> None:
     """Print, write and draw the report of --report."""
     rows = runout_report(policy, hands, arguments.report)
     names = list(rows[0])
     print("\n" + "".join(f"{name:>13}" for name in names))
     for row in rows:
-        texts = (
-            number_text(x, "+.4g")
-            if name == "ev"
-            else x
-            if name == "card"
-            else f"{x:.1%}"
-            for name, x in row.items()
-        )
-        print("".join(f"{text:>13}" for text in texts))
+        texts = {name: x if name == "card" else f"{x:.1%}" for name, x in row.items()}
+        texts["ev"] = number_text(row["ev"], "+.4g")
+        print("".join(f"{text:>13}" for text in texts.values()))
     report["runouts"] = [
         {name: x if name == "card" else json_number(x) for name, x in row.items()}
         for row in rows

@@ -153,10 +153,8 @@ def _print_points(points: Sequence[MeanPoint], x_label: str) -> None:
     if points and named and not x_label:
         _print_table(points)
         return
-    by_series: dict[str, list[MeanPoint]] = {}
-    for point in points:
-        by_series.setdefault(point.series, []).append(point)
-    for series, curve in by_series.items():
+    for series in dict.fromkeys(point.series for point in points):
+        curve = [point for point in points if point.series == series]
         print(series)
         for point in curve[-_SHOWN:]:
             at = f"{point.x:>14,.6g} {x_label}" if x_label else ""

@@ -56,12 +56,8 @@ def add_options(parser: Parser) -> None:
 def run(arguments: Arguments) -> dict[str, object]:
     """Resolve a subgame."""
     config = arguments.settings(one_step.OneStepConfig)
-    tree = as_tree(
-        arguments.game,
-        observations=True,
-        memory_limit=arguments.memory_limit,
-        progress=True,
-    )
+    options = arguments.options("game", "memory_limit")
+    tree = as_tree(observations=True, progress=True, **options)
     openspiel_evaluator.check_memory(tree, arguments.memory_limit)
     announce("cutting the game into subgames")
     actions = arguments.actions.split(",")
@@ -86,8 +82,7 @@ def run(arguments: Arguments) -> dict[str, object]:
         folder = pathlib.Path(arguments.out)
         rows = [{**facts, **point} for point in report["curve"]]
         text = "".join(json.dumps(row) + "\n" for row in rows)
-        with arguments.writing():
-            atomic.write_text(folder / "subgame.jsonl", text)
+        arguments.write_text(folder / "subgame.jsonl", text)
         with arguments.writing():
             write_csv(folder / "subgame.csv", rows)
     if arguments.plot:

@@ -125,14 +125,8 @@ def _matches(
     """Play, print and report matches."""
     if arguments.styles:
         sessions.check_chips(arguments.game, "--styles")
-    result = tournament.play_tournament(
-        arguments.game,
-        bots,
-        arguments.matches,
-        arguments.out,
-        settings,
-        aivat=arguments.aivat,
-    )
+    options = arguments.options("game", "matches", "out", "aivat")
+    result = tournament.play_tournament(bots=bots, config=settings, **options)
     print(
         f"{one_line(arguments.game)}, seed {arguments.seed}, {result.matches[0][1]} "
         f"matches per pair; mean return of the row against the column,\n"
@@ -158,25 +152,20 @@ def _sessions(
 ) -> dict[str, object]:
     """Play, print and report sessions with stacks."""
     result = sessions.play_sessions(
-        arguments.game,
-        bots,
-        arguments.matches,
-        config,
-        arguments.out,
-        settings,
-        aivat=arguments.aivat,
+        bots=bots,
+        sessions=arguments.matches,
+        session=config,
+        config=settings,
+        **arguments.options("game", "out", "aivat"),
     )
     print(
         f"{one_line(arguments.game)}, seed {arguments.seed}, "
         f"{result.sessions[0][1]} sessions per pair, "
         f"of at most {counted(config.rounds, 'hand')}, with stacks of {config.stack:g}"
     )
+    shares = result.win_share, result.win_share_half_width
     tables = [
-        (
-            "share of sessions that the row wins",
-            result.win_share,
-            result.win_share_half_width,
-        ),
+        ("share of sessions that the row wins", *shares),
         ("chips that it wins per hand", result.chips, result.chips_half_width),
     ]
     plain, half = result.plain_chips, result.plain_chips_half_width
@@ -206,8 +195,7 @@ def _styles(arguments: Arguments, name: str) -> dict[str, object]:
     players = styles.styles_of(arguments.game, styles.read_hands(records))
     print("\nactions by street, and styles of play")
     print("\n".join(styles.lines_of_styles(players)))
-    with arguments.writing():
-        atomic.write_text(folder / "styles.csv", styles.table_of_styles(players))
+    arguments.write_text(folder / "styles.csv", styles.table_of_styles(players))
     return {"styles": [{**style._asdict(), "style": style.text} for style in players]}
 
 

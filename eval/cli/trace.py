@@ -84,9 +84,7 @@ def run(arguments: Arguments) -> dict[str, object]:
             f"algorithm={arguments.algorithm!r}: a custom rule need not have regrets; "
             f"use a built-in rule such as cfr"
         )
-    tree = as_tree(
-        arguments.game, observations=True, **arguments.options("memory_limit")
-    )
+    tree = as_tree(observations=True, **arguments.options("game", "memory_limit"))
     print(one_line(f"{arguments.game}, {arguments.algorithm}"))
     iterations = []
     for number, updates in enumerate(trace(tree, config, arguments.iterations), 1):

@@ -19,6 +19,7 @@ examples:
 """
 
 import dataclasses
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -75,20 +76,23 @@ def run(arguments: Arguments) -> dict[str, object]:
     games = list(dict.fromkeys(str(open_game(game).game) for game in arguments.game))
     # With a single game, none can be held out.
     folds = min(arguments.folds, len(games)) if len(games) > 1 else 0
-    settings = tuning.draw_settings(
-        config, ranges, arguments.candidates, arguments.seed
-    )
+    count, seed = arguments.candidates, arguments.seed
+    settings = tuning.draw_settings(config, ranges, count, seed)
     identity = {
         **arguments.options("numbers", "candidates", "iterations", "seed"),
         "algorithm": settings_text(config),
         "versions": storage.versions(),
     }
-    with JsonLog(
-        arguments.out, "tune", identity, key=("game",), check=_checker(len(settings))
-    ) as log:
+    numbers = checks.is_list(checks.is_number, len(settings))
+    tests = {"game": checks.is_text, "nash_conv": numbers}
+
+    def check(record: Record) -> None:
+        checks.check_fields(record, tests)
+
+    with JsonLog(arguments.out, "tune", identity, key=("game",), check=check) as log:
         setup = config, tuple(ranges), settings, arguments.iterations
         records = log.map(
-            arguments.executor(), _Evaluator, setup, {(game,): game for game in games}
+            arguments.executor(), _evaluator, setup, {(game,): game for game in games}
         )
         for _ in progress_bar(records, desc="tune", total=len(games), unit="game"):
             pass
@@ -96,26 +100,12 @@ def run(arguments: Arguments) -> dict[str, object]:
     return _report(games, ranges, settings, nash_convs, folds)
 
 
-class _Evaluator:
-    """Function that evaluates all settings on a game."""
-
-    def __init__(self, *setup: Any) -> None:
-        self._setup = setup
-
-    def __call__(self, game: str) -> Record:
-        """Return the line of a game."""
-        return {
-            "game": game,
-            "nash_conv": tuning.nash_convs(game, *self._setup).tolist(),
-        }
-
-
-def _checker(count: int) -> Any:
-    tests = {
-        "game": checks.is_text,
-        "nash_conv": checks.is_list(checks.is_number, count),
+def _evaluator(*setup: Any) -> Callable[[str], Record]:
+    """Return a function that evaluates all settings on a game."""
+    return lambda game: {
+        "game": game,
+        "nash_conv": tuning.nash_convs(game, *setup).tolist(),
     }
-    return lambda record: checks.check_fields(record, tests)
 
 
 def _report(
@@ -150,15 +140,11 @@ def _report(
                 f"{row['default_nash_conv']:>13.2e}{rank:>6}"
             )
     best = described(int(tuning.geometric_mean(nash_convs).argmin()))
-    report: dict[str, object] = {
-        "held_out": rows,
-        "best": best,
-        "settings": len(settings),
-    }
+    report: dict[str, object] = {"held_out": rows, "best": best}
+    report["settings"] = len(settings)
     if rows:
-        means = [
-            tuning.geometric_mean(each).item() for each in (held_out, nash_convs[0])
-        ]
+        both = held_out, nash_convs[0]
+        means = [tuning.geometric_mean(each).item() for each in both]
         print(f"  {'geometric mean':<44}{means[0]:>10.2e}{means[1]:>13.2e}")
         report |= {"geometric_mean": means[0], "default_geometric_mean": means[1]}
     print(f"best on all games: {_text(best)}, of {len(settings)} settings")

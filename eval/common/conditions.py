@@ -1,5 +1,6 @@
 """The conditions of a run: machine, versions, source code."""
 
+import contextlib
 import datetime
 import functools
 import os
@@ -63,19 +64,15 @@ def versions_of(packages: Iterable[str]) -> dict[str, str]:
     """Return the versions of those packages that are installed."""
     versions_by_package = {}
     for package in packages:
-        try:
+        with contextlib.suppress(metadata.PackageNotFoundError):
             versions_by_package[package] = metadata.version(package)
-        except metadata.PackageNotFoundError:
-            continue
     return versions_by_package
 
 
 def cpu_model() -> str:
     """Return the processor's name, as the system reports it."""
-    try:
+    with contextlib.suppress(OSError):
         for line in pathlib.Path("/proc/cpuinfo").read_text().splitlines():
             if line.startswith("model name"):
                 return line.partition(":")[2].strip()
-    except OSError:
-        pass
     return platform.processor() or platform.machine()

@@ -5,6 +5,8 @@ minute where these take a second. Both compute the same numbers, and a test comp
 them.
 """
 
+from typing import Any
+
 import numpy as np
 import pyspiel
 
@@ -91,45 +93,33 @@ class ExactEvaluator:
         """
         strategy = self._checked(strategy)
         nash_conv, value = self._by_spiel_cr(strategy)
+        reason: dict[str, Any] = {"statistics": {"reason": self._refusal}}
         if self._refusal:
-            return Evaluation(
-                nash_conv,
-                evaluator=SPIEL_CR,
-                game_value=value,
-                statistics={"reason": self._refusal},
-            )
+            return Evaluation(nash_conv, evaluator=SPIEL_CR, game_value=value, **reason)
         table = self._table(strategy)
         judged = float(pyspiel.nash_conv(self._fast, table))
         returns = pyspiel.expected_returns(
             self._fast.new_initial_state(), pyspiel.TabularPolicy(table), -1, True
         )
-        for spiel_cr_value, openspiel_value in (
-            (nash_conv, judged),
-            (value, returns[0]),
-        ):
+        pairs = (nash_conv, judged), (value, returns[0])
+        for spiel_cr_value, openspiel_value in pairs:
             # The condition is written so that NaN fails.
             if not abs(spiel_cr_value - openspiel_value) <= _AGREEMENT * self._scale:
                 raise ValueError(
                     f"OpenSpiel computes {openspiel_value}, but spiel_cr "
                     f"{spiel_cr_value}; one of them is wrong, please report it"
                 )
-        return Evaluation(
-            judged,
-            evaluator=OPENSPIEL,
-            game_value=float(returns[0]),
-            statistics={"reason": ""},
-        )
+        value = float(returns[0])
+        return Evaluation(judged, evaluator=OPENSPIEL, game_value=value, **reason)
 
     def _checked(self, strategy: Strategy) -> Strategy:
         """Return normalised distributions, or raise ValueError."""
+        tree, tolerance = self._tree, _SUM_TOLERANCE
         first, second = (
             behaviour_from_reach(
-                self._tree.decisions[player],
-                check_behaviour(
-                    self._tree, player, behaviour, tolerance=_SUM_TOLERANCE
-                ),
+                tree.decisions[p], check_behaviour(tree, p, part, tolerance=tolerance)
             )
-            for player, behaviour in enumerate(strategy)
+            for p, part in enumerate(strategy)
         )
         return first, second
 

@@ -10,6 +10,7 @@ from spiel_cr.common.memory import Limit
 from spiel_cr.games.opening.opened import open_game
 from spiel_cr.games.tree.tree import GameTree
 from spiel_cr.games.tree.tree_builder import as_tree
+from spiel_cr.solvers.representation import GameOptions
 
 
 class MissingError(Exception):
@@ -42,6 +43,11 @@ class GameInstance:
         self.walk_seconds = 0.0
         self._observations = observations
         self.memory_limit = memory_limit
+
+    @property
+    def options(self) -> GameOptions:
+        """Options of spiel_cr with the same memory limit."""
+        return GameOptions(memory_limit=self.memory_limit)
 
     @functools.cached_property
     def game(self) -> pyspiel.Game:

@@ -146,11 +146,8 @@ def announce_phases(phases: Phases, note: str = "") -> float:
     total = elapsed() + sum(phases)
     if sum(seconds for seconds in phases if seconds >= 0) < _LONG:
         return total
-    parts = [
-        f"{name} {_text(seconds)}"
-        for name, seconds in phases._asdict().items()
-        if seconds
-    ]
+    named = phases._asdict().items()
+    parts = [f"{name} {_text(seconds)}" for name, seconds in named if seconds]
     announce(f"estimate: {_text(total)} in total{note} ({', '.join(parts)})")
     return total
 

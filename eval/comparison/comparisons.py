@@ -120,12 +120,8 @@ def compare(
         log.begin()
         # Runs are identified by the game string of the folder.
         names_of_games = distinct_games(log.settings["games"])
-        runs = plan(
-            [names_of_games[key] for key in distinct_games(games)],
-            algorithms,
-            budget,
-            config.seeds,
-        )
+        names = [names_of_games[key] for key in distinct_games(games)]
+        runs = plan(names, algorithms, budget, config.seeds)
         left = {
             run.key: run._replace(memory_limit=limit)
             for run in runs
@@ -207,14 +203,10 @@ def _finished(record: Record | None, retry: bool) -> bool:
 
 
 def _keep(log: JsonLog, record: Record) -> None:
-    previous = log.records.get(tuple(record[name] for name in KEY))
-    if (
-        previous
-        and previous.get("missing")
-        and previous["missing"] == record.get("missing")
-    ):
-        return
-    log.add(record, sync=True)
+    previous = log.records.get(tuple(record[name] for name in KEY), {})
+    missing = record.get("missing")
+    if not missing or previous.get("missing") != missing:
+        log.add(record, sync=True)
 
 
 def _ordered(log: JsonLog) -> list[Record]:
@@ -226,12 +218,8 @@ def _planned(log: JsonLog) -> list[Run]:
     settings = log.settings
     # The settings may name many more seeds than the folder has runs for.
     last_seed = max((record["seed"] for record in log.records.values()), default=-1)
-    return plan(
-        settings["games"],
-        settings["algorithms"],
-        Budget(**settings["budget"]),
-        min(settings["seeds"], last_seed + 1),
-    )
+    budget, seeds = Budget(**settings["budget"]), min(settings["seeds"], last_seed + 1)
+    return plan(settings["games"], settings["algorithms"], budget, seeds)
 
 
 def _is_point(value: Any) -> bool:
@@ -301,7 +289,12 @@ def _merged(settings: Record, new: Record) -> Record:
             f"has a settings.json that is not of a comparison: it {error}"
         ) from None
     for name in settings["algorithms"]:
-        _check_algorithm(name)
+        try:
+            registry.find(name)
+        except ValueError as error:  # The report would fail.
+            raise OtherRunError(
+                f"names in settings.json an unknown algorithm ({error})"
+            ) from error
     names = dict.fromkeys([*settings["algorithms"], *new["algorithms"]])
     return {
         **new,
@@ -309,13 +302,3 @@ def _merged(settings: Record, new: Record) -> Record:
         "algorithms": list(names),
         "seeds": max(settings["seeds"], new["seeds"]),
     }
-
-
-def _check_algorithm(name: str) -> None:
-    """Raise OtherRunError if an algorithm is unknown: its report would fail."""
-    try:
-        registry.find(name)
-    except ValueError as error:
-        raise OtherRunError(
-            f"names in settings.json an unknown algorithm ({error})"
-        ) from error

@@ -58,12 +58,6 @@ class Spent(NamedTuple):
     cpu_seconds: float
 
 
-class _Point(NamedTuple):
-    spent: Spent
-    iterations: int | None
-    nash_conv: float
-
-
 class LastGame:
     """A cache of the most recent game and its evaluator.
 
@@ -129,9 +123,7 @@ def measure_run(cache: LastGame, run: Run) -> Record:
     record = failed(run, None)
     try:
         entry = registry.find(run.algorithm)
-        reason = registry.missing_reason(entry)
-        if reason is not None:
-            raise MissingError(reason)
+        registry.check_installed(entry)
         record.update(_measure(entry, run, *cache.load(run.game, run.memory_limit)))
     except (MissingError, GameTooLargeError) as error:
         record["missing"] = str(error)
@@ -150,37 +142,27 @@ def _measure(
     start = time.perf_counter()
     adapter = entry.make(instance, run.seed)
     setup = time.perf_counter() - start - adapter.compile_seconds
-    points = _follow(entry, adapter, run.budget, evaluator)
+    curve = []
+    for spent, iterations, last in work(entry, adapter, run.budget):
+        # The last point has the NashConv of the final evaluation.
+        nash_conv = None if last else evaluator.curve_point(adapter.strategy())
+        curve.append([spent.seconds, iterations, nash_conv])
     evaluation = evaluator.final(adapter.strategy())
-    # The final evaluation replaces the last point's.
-    last = points[-1]._replace(nash_conv=evaluation.nash_conv)
+    curve[-1][2] = evaluation.nash_conv
     return {
-        "seconds": last.spent.seconds,
-        "iterations": last.iterations,
+        "seconds": spent.seconds,
+        "iterations": iterations,
         "nash_conv": evaluation.nash_conv,
         "game_value": evaluation.game_value,
         "evaluator": evaluation.evaluator,
         "evaluator_reason": evaluation.statistics["reason"],
-        "curve": [
-            [p.spent.seconds, p.iterations, p.nash_conv] for p in (*points[:-1], last)
-        ],
+        "curve": curve,
         "curve_evaluator": evaluator.curve_by,
         "setup_seconds": setup + (instance.walk_seconds if entry.is_spiel_cr else 0.0),
         "compile_seconds": adapter.compile_seconds,
-        "cpu_seconds": last.spent.cpu_seconds,
+        "cpu_seconds": spent.cpu_seconds,
         "note": adapter.note,
     }
-
-
-def _follow(
-    entry: Entry, adapter: SolverAdapter, budget: Budget, evaluator: ExactEvaluator
-) -> list[_Point]:
-    """Run an adapter and return its curve, with NaN as the last point's NashConv."""
-    points: list[_Point] = []
-    for spent, iterations, last in work(entry, adapter, budget):
-        nash_conv = float("nan") if last else evaluator.curve_point(adapter.strategy())
-        points.append(_Point(spent, iterations, nash_conv))
-    return points
 
 
 # Time spent so far, iterations so far, and whether the point is the last.
@@ -258,8 +240,7 @@ def _restart(entry: Entry, adapter: SolverAdapter, budget: Budget) -> _Steps:
 
 
 def _once(entry: Entry, adapter: SolverAdapter, budget: Budget) -> _Steps:
-    spent = _clocked(adapter, 1)
-    yield spent, adapter.iterations, True
+    yield _clocked(adapter, 1), adapter.iterations, True
 
 
 def _clocked(adapter: SolverAdapter, iterations: Any) -> Spent:

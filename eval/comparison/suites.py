@@ -67,6 +67,8 @@ class Suite(NamedTuple):
         return self.budget.iterations is not None
 
 
+# Seed of algorithms that sample.
+_SEED = 0
 _ROWS = tomllib.loads(
     pathlib.Path(__file__).with_name("suites.toml").read_text("utf-8")
 )
@@ -97,7 +99,6 @@ def run_large(
     executor: Executor,
     *,
     memory_limit: Limit = MEMORY_LIMIT,
-    seed: int = 0,
 ) -> Iterator[Record]:
     """Solve games that have no game tree, and yield the records of all runs.
 
@@ -110,15 +111,10 @@ def run_large(
       executor: Executor of the runs.
       memory_limit: Memory limit of each run. If it is the default, games may have a
         limit of their own.
-      seed: Seed of algorithms that sample.
     """
-    settings = {
-        "suite": suite.name,
-        "seconds": suite.budget.seconds,
-        "seed": seed,
-        "memory_limit": memory_limit,
-        "versions": storage.versions(),
-    }
+    seconds = suite.budget.seconds
+    settings: Record = {"suite": suite.name, "seconds": seconds, "seed": _SEED}
+    settings |= {"memory_limit": memory_limit, "versions": storage.versions()}
     tasks = {
         (row.game, name): (row, name)
         for row in suite.games
@@ -126,7 +122,7 @@ def run_large(
     }
     keys = ("game", "algorithm")
     with JsonLog(out, "results", settings, key=keys) as log:
-        setup = suite.budget.seconds, seed, memory_limit
+        setup = seconds, memory_limit
         yield from [log.records[key] for key in tasks if key in log.records]
         for _, record in log.map(executor, _LargeRun, setup, tasks):
             yield record
@@ -135,8 +131,8 @@ def run_large(
 class _LargeRun:
     """Function that solves a game and evaluates the result."""
 
-    def __init__(self, seconds: float, seed: int, memory_limit: Limit) -> None:
-        self._seconds, self._seed, self._limit = seconds, seed, memory_limit
+    def __init__(self, seconds: float, memory_limit: Limit) -> None:
+        self._seconds, self._limit = seconds, memory_limit
 
     def __call__(self, task: tuple[SuiteGame, str]) -> Record:
         """Return the line of a run; without a NashConv if it has no exact one."""
@@ -147,7 +143,7 @@ class _LargeRun:
         goal = spiel_cr.Goal(seconds=self._seconds)
         try:
             result: Any = spiel_cr.solve(
-                row.game, algorithm, goal, options=options, seed=self._seed
+                row.game, algorithm, goal, options=options, seed=_SEED
             )
             policy = result
             if row.is_canonical and result.form is None:
@@ -264,33 +260,23 @@ def write_page(suite: Suite, rows: Sequence[Standing], path: atomic.Path) -> Non
     before, after = around_table(file, f"suite {suite.name}")
     heads = ["game", "value of player 0", "source of the value"]
     heads += [f"best rule, {point:,} {unit}" for point in suite.points]
-    summary = [
-        [f"`{row.row.game}`", _value(row.row), row.row.source]
-        + [_best(row, place) for place in range(len(suite.points))]
-        for row in rows
-    ]
-    results = [
-        [f"`{row.row.game}`"]
-        + [_number(row.reached[-1].get(name)) for name in suite.algorithms]
-        for row in rows
-    ]
+    summary, results = [], []
+    for row in rows:
+        game, last = f"`{row.row.game}`", row.reached[-1]
+        best = (_best(row, place) for place in range(len(suite.points)))
+        summary.append([game, _value(row.row), row.row.source, *best])
+        results.append([game, *(_number(last.get(name)) for name in suite.algorithms)])
     names = ["game", *(f"`{name}`" for name in suite.algorithms)]
     ratio = auto_ratio(rows)
     text = f"{before}{markdown_table(heads, summary)}\n{markdown_table(names, results)}"
     if suite.is_built:
         heads = ["rule", "games with the lowest NashConv", "mean rank"]
-        text += "\n" + markdown_table(
-            [*heads, "geometric mean of NashConv"],
-            [
-                [
-                    f"`{each.rule}`",
-                    str(each.first),
-                    f"{each.rank:.2f}",
-                    f"{each.mean:.2e}",
-                ]
-                for each in summaries(suite, rows)
-            ],
-        )
+        ranked = [
+            [f"`{x.rule}`", str(x.first), f"{x.rank:.2f}", f"{x.mean:.2e}"]
+            for x in summaries(suite, rows)
+        ]
+        heads.append("geometric mean of NashConv")
+        text += "\n" + markdown_table(heads, ranked)
     if ratio is not None:
         text += (
             f"\nThe geometric mean of `auto`'s NashConv divided by that of the best "

@@ -71,11 +71,8 @@ def hand_grid(policy: FormPolicy, node: str, board: str | None = None) -> HandGr
     round = int(form.betting.round[number])
     played = node_probabilities(policy, number)
     names = [form.reader.name(player, round, s) for s in range(len(played))]
-    hands, boards = [], []
-    for name in names:
-        hand, _, public = name.partition("|")
-        hands.append(hand.strip())
-        boards.append(public.strip())
+    parts = [name.partition("|") for name in names]
+    hands, boards = ([part[place].strip() for part in parts] for place in (0, 2))
     kinds = list(dict.fromkeys(boards))
     if board is not None and not any(kinds):
         raise ValueError(
@@ -96,22 +93,12 @@ def hand_grid(policy: FormPolicy, node: str, board: str | None = None) -> HandGr
             f"show; choose one with --board, such as {_some(kinds)}"
         )
     shown = [s for s, public in enumerate(boards) if public in kinds]
-    rows, columns, place = _places(
-        [hands[s] for s in shown], [boards[s] for s in shown]
-    )
+    shown_hands, shown_boards = (tuple(x[s] for s in shown) for x in (hands, boards))
+    rows, columns, place = _places(shown_hands, shown_boards)
     cells = _means(played[shown], place, (len(rows), len(columns)))
-    return HandGrid(
-        path,
-        player,
-        round,
-        tuple(names_at(form, number).values()),
-        tuple(hands[s] for s in shown),
-        tuple(boards[s] for s in shown),
-        played[shown],
-        rows,
-        columns,
-        cells,
-    )
+    actions = tuple(names_at(form, number).values())
+    state = shown_hands, shown_boards, played[shown]
+    return HandGrid(path, player, round, actions, *state, rows, columns, cells)
 
 
 def _some(kinds: Sequence[str]) -> str:
@@ -166,10 +153,8 @@ def text_of(grid: HandGrid) -> str:
     parts = []
     has_hand = ~np.isnan(grid.cells[..., 0])
     across, down = has_hand.any(axis=1), has_hand.any(axis=0)
-    rows, columns = (
-        list(itertools.compress(names, keep))
-        for names, keep in ((grid.rows, across), (grid.columns, down))
-    )
+    rows = list(itertools.compress(grid.rows, across))
+    columns = list(itertools.compress(grid.columns, down))
     for number, action in enumerate(grid.actions):
         table = _table(rows, columns, grid.cells[across][:, down, number])
         parts.append(f"{action}\n{table}")
@@ -180,11 +165,8 @@ def _table(rows: Sequence[str], columns: Sequence[str], cells: np.ndarray) -> st
     """Return a table of percentages with names; NaN is left empty."""
     first = max(map(len, rows), default=0)
     widths = [max(3, len(name)) for name in columns]
-    lines = [
-        " ".join(
-            [" " * first, *(f"{n:>{w}}" for n, w in zip(columns, widths, strict=True))]
-        )
-    ]
+    heads = (f"{n:>{w}}" for n, w in zip(columns, widths, strict=True))
+    lines = [" ".join([" " * first, *heads])]
     for name, values in zip(rows, cells, strict=True):
         shown = [
             f"{'' if np.isnan(value) else round(100 * value):>{width}}"

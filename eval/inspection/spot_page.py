@@ -77,9 +77,8 @@ def spot_page(policy: FormPolicy, form: SequenceForm, lead: str) -> str:
         if round:
             hand = policy.form.ancestors(player, round, 0)
             orbits = reader.orbits(player, round)
-            node_answers = node_answers.by_hand(
-                hand, orbits, names[player], combos[player]
-            )
+            first = names[player], combos[player]
+            node_answers = node_answers.by_hand(hand, orbits, *first)
         nodes[node] = {
             "player": player,
             "path": node_answers.path,
@@ -98,20 +97,14 @@ def spot_page(policy: FormPolicy, form: SequenceForm, lead: str) -> str:
     return strategy_page(__file__, title, lead, data)
 
 
-def _numbers(node_answers: HandAnswers) -> list[list[float | None]]:
+def _numbers(hands: HandAnswers) -> list[list[float | None]]:
     """Return weight, share of the range, equity, EV, frequencies, EV of actions.
 
     There is a row for each hand. Numbers have four digits; unknown ones are null.
     """
-    share = node_answers.likelihood / (node_answers.likelihood.sum() or 1.0)
-    columns = [
-        node_answers.weight,
-        share,
-        node_answers.equity,
-        node_answers.ev,
-        node_answers.played,
-    ]
-    numbers = np.column_stack([*columns, node_answers.action_ev])
+    share = hands.likelihood / (hands.likelihood.sum() or 1.0)
+    columns = hands.weight, share, hands.equity, hands.ev, hands.played
+    numbers = np.column_stack([*columns, hands.action_ev])
     return [
         [None if np.isnan(x) else float(f"{x:.4g}") for x in row]
         for row in numbers.tolist()

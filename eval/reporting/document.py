@@ -4,12 +4,6 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 
-class Paragraph(NamedTuple):
-    """A paragraph of text."""
-
-    text: str
-
-
 class DocumentTable(NamedTuple):
     """A table whose first column contains the names of the rows.
 
@@ -63,7 +57,8 @@ class Command(NamedTuple):
     line: str
 
 
-Block = Paragraph | DocumentTable | DocumentTerms | DocumentFigure | Command
+# A string is a paragraph of text.
+Block = str | DocumentTable | DocumentTerms | DocumentFigure | Command
 
 
 class Section(NamedTuple):

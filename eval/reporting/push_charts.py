@@ -54,8 +54,9 @@ def push_page(title: str, summary: Mapping[str, Any]) -> str:
 
 def _grid(jams: Sequence[float]) -> str:
     names = hand_classes.class_names()
+    dark = ("", ' class="dark"')
     cells = [
-        f'<td title="{name}: {jam:.1%}"{_dark(jam)} '
+        f'<td title="{name}: {jam:.1%}"{dark[jam >= _DARK]} '
         f'style="background:rgba(11,92,173,{jam:.2f})">{name}</td>'
         for name, jam in zip(names, jams, strict=True)
     ]
@@ -65,7 +66,3 @@ def _grid(jams: Sequence[float]) -> str:
         + "".join(f"<tr>{''.join(line)}</tr>" for line in lines)
         + "</table>"
     )
-
-
-def _dark(jam: float) -> str:
-    return ' class="dark"' if jam >= _DARK else ""

@@ -15,7 +15,6 @@ from .document import (
     DocumentFigure,
     DocumentTable,
     DocumentTerms,
-    Paragraph,
     Section,
 )
 from .html_page import breakable, page, text
@@ -75,8 +74,8 @@ def _html_section(number: int, section: Section) -> str:
 
 def _html_block(block: Block) -> str:
     match block:
-        case Paragraph(sentences):
-            return f"<p>{text(sentences)}</p>"
+        case str():
+            return f"<p>{text(block)}</p>"
         case Command(title, line):
             return f"<h3>{text(title)}</h3><pre><code>{text(line)}</code></pre>"
         case DocumentFigure(words, svg):
@@ -116,12 +115,11 @@ def _table(table: DocumentTable) -> str:
     for (name, *values), is_spiel_cr, bar in zip(
         table.rows, table.is_spiel_cr, bars, strict=True
     ):
+        columns = zip(styles[1:], table.heads[1:], values, strict=True)
         entries = "".join(
             f'<td{style} data-head="{text(head)}">{text(value)}'
             f"{bar if head == 'seconds' else ''}</td>"
-            for style, head, value in zip(
-                styles[1:], table.heads[1:], values, strict=True
-            )
+            for style, head, value in columns
         )
         style = ' class="ours"' if is_spiel_cr else ""
         rows.append(f'<tr{style}><th scope="row">{breakable(name)}</th>{entries}</tr>')
@@ -168,8 +166,8 @@ def report_markdown(document: Document) -> tuple[str, dict[str, str]]:
 
 def _markdown_block(block: Block) -> str:
     match block:
-        case Paragraph(sentences):
-            return sentences
+        case str():
+            return block
         case Command(title, line):
             return f"### {title}\n\n```\n{line}\n```"
         case DocumentTable(caption, heads, rows):

@@ -47,19 +47,15 @@ def document_of(
         f"NashConv is the sum of both players' gains from exact best responses, in the "
         f"game's units; 0 is an equilibrium."
     )
+    title = "Algorithms, and the meaning of an iteration"
+    repeating = command(settings, out)
     how = document.Section(
         "How the numbers were obtained",
         [
-            *map(document.Paragraph, _method(records, budget)),
-            document.DocumentTerms(
-                "Algorithms, and the meaning of an iteration",
-                sorted(shown.items()),
-                folded=True,
-            ),
+            *_method(records, budget),
+            document.DocumentTerms(title, sorted(shown.items()), folded=True),
             document.DocumentTerms("Machine and versions", _facts(settings, records)),
-            document.Command(
-                "Command that repeats this comparison", command(settings, out)
-            ),
+            document.Command("Command that repeats this comparison", repeating),
         ],
     )
     return document.Document(
@@ -68,7 +64,7 @@ def document_of(
 
 
 def _of_game(summary: GameSummary) -> document.Section:
-    blocks: list[document.Block] = [*map(document.Paragraph, _outstanding(summary))]
+    blocks: list[document.Block] = [*_outstanding(summary)]
     if summary.rows:
         words = "NashConv against solving time, total time and iterations"
         figure = document.DocumentFigure(words, curves.chart(summary))
@@ -92,19 +88,16 @@ def _outstanding(summary: GameSummary) -> list[str]:
         lines.append(
             f"Not finished: {summary.done} of {counted(summary.expected, 'run')} exist."
         )
-    best_spiel_cr, best_openspiel = (
-        summary.best(is_spiel_cr=True),
-        summary.best(is_spiel_cr=False),
-    )
+    best_spiel_cr = summary.best(is_spiel_cr=True)
+    best_openspiel = summary.best(is_spiel_cr=False)
     both = [row for row in (best_spiel_cr, best_openspiel) if row is not None]
     if both:
         best = min(both, key=lambda row: row.nash_conv.median)
         line = f"Lowest NashConv of the iterative solvers: {_named(best)}"
         other = best_openspiel if best is best_spiel_cr else best_spiel_cr
         if other is not None:
-            origin = (
-                "bundled with OpenSpiel" if best is best_spiel_cr else "of spiel_cr"
-            )
+            is_bundled = other is best_openspiel
+            origin = "bundled with OpenSpiel" if is_bundled else "of spiel_cr"
             line += f"; of those {origin}: {_named(other)}{_ratio(best, other)}"
         lines.append(f"{line}.")
     exact = summary.exact
@@ -231,27 +224,25 @@ def _at_a_time(workers: int | str) -> str:
         return "as tasks on Ray, one processor core each"
     if workers == 0:
         return "one after the other in one process"
-    return f"in {workers} worker process{'es' if workers > 1 else ''} at a time"
+    return f"in {counted(workers, 'worker process', 'worker processes')} at a time"
 
 
 def _facts(settings: Record, records: Sequence[Record]) -> list[tuple[str, str]]:
     """Return machines and versions of all runs, because folders grow."""
     dates = sorted(record["finished"][:10] for record in records)
     versions_of_runs = [record["optional_versions"] for record in records]
-    packages = dict.fromkeys(name for versions in versions_of_runs for name in versions)
+    names = dict.fromkeys(name for versions in versions_of_runs for name in versions)
+    packages = {
+        name: _listed(run.get(name, "absent") for run in versions_of_runs)
+        for name in names
+    }
     loads = sorted({record["load"] for record in records if "load" in record})
     return [
         ("machine", _listed(record["machine"] for record in records)),
         *[("load when runs started", f"{loads[0]} to {loads[-1]}") for _ in loads[:1]],
         ("date", " to ".join(dict.fromkeys([*dates[:1], *dates[-1:]]))),
         *settings["versions"].items(),
-        *(
-            (
-                name,
-                _listed(versions.get(name, "absent") for versions in versions_of_runs),
-            )
-            for name in packages
-        ),
+        *packages.items(),
         ("source", _listed(record["source"] for record in records)),
         ("runs", f"{len(records)}"),
     ]
@@ -262,7 +253,4 @@ def _listed(values: Iterable[str]) -> str:
     counts = Counter(values)
     if len(counts) == 1:
         return next(iter(counts))
-    return ", ".join(
-        f"{value} ({count} run{'' if count == 1 else 's'})"
-        for value, count in counts.items()
-    )
+    return ", ".join(f"{value} ({counted(n, 'run')})" for value, n in counts.items())

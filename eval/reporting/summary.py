@@ -103,11 +103,7 @@ def summarise(settings: Record, records: Sequence[Record]) -> list[GameSummary]:
         failed: list[tuple[Entry, int, str]] = []
         records_of_game = [record for record in records if record["game"] == game]
         for entry in entries:
-            runs = [
-                record
-                for record in records_of_game
-                if record["algorithm"] == entry.name
-            ]
+            runs = [r for r in records_of_game if r["algorithm"] == entry.name]
             for record in runs:
                 if record.get("missing"):
                     absent[entry, record["missing"]] = None
@@ -117,16 +113,9 @@ def summarise(settings: Record, records: Sequence[Record]) -> list[GameSummary]:
             if good:
                 rows.append(_row(entry, good))
         rows.sort(key=lambda row: row.nash_conv.median)
-        summaries.append(
-            GameSummary(
-                game,
-                tuple(rows),
-                tuple(absent),
-                tuple(failed),
-                expected,
-                len(records_of_game),
-            )
-        )
+        parts = tuple(rows), tuple(absent), tuple(failed)
+        done = len(records_of_game)
+        summaries.append(GameSummary(game, *parts, expected, done))
     return summaries
 
 

@@ -19,6 +19,15 @@ def has_beliefs(bot: object) -> bool:
     return isinstance(bot, _BELIEVERS)
 
 
+def decisions_of(game: pyspiel.Game, match: Match, player: int) -> list[pyspiel.State]:
+    """Return the states of a match at which a player acted."""
+    return [
+        state.clone()
+        for state, _ in moves_along(game, match.actions)
+        if state.current_player() == player
+    ]
+
+
 def beliefs_during(
     game: pyspiel.Game, match: Match, bot: pyspiel.Bot
 ) -> list[tuple[pyspiel.State, BotBeliefs]]:
@@ -33,11 +42,8 @@ def beliefs_during(
         return []
     if as_learner(bot) is None:
         bot.restart()
-    return [
-        (state.clone(), bot.beliefs(state))
-        for state, _ in moves_along(game, match.actions)
-        if state.current_player() == bot.player_id()
-    ]
+    states = decisions_of(game, match, bot.player_id())
+    return [(state, bot.beliefs(state)) for state in states]
 
 
 def labels_of(

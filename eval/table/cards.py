@@ -68,7 +68,10 @@ def _unfaced(look: Look) -> dict[int, str]:
 
 def leduc(look: Look, other: Look | None) -> Drawing:
     """Draw OpenSpiel's Leduc poker, from fields in square brackets."""
-    fields = dict(re.findall(r"\[(\w+): ?([^\]]*)\]", look.text))
+    fields, bot_fields = (
+        dict(re.findall(r"\[(\w+): ?([^\]]*)\]", one.text if one else ""))
+        for one in (look, other)
+    )
     alike = look.parameters["suit_isomorphism"]
 
     def name(number: str) -> Part:
@@ -79,9 +82,7 @@ def leduc(look: Look, other: Look | None) -> Drawing:
         return card(_rank(value // 2, count), "♠♥"[value % 2])
 
     player_card = name(fields["Private"])
-    bot_card = back()
-    if other is not None:
-        bot_card = name(re.search(r"\[Private: (\d+)\]", other.text)[1])  # type: ignore[index]
+    bot_card = name(bot_fields["Private"]) if bot_fields else back()
     board = name(fields["Public"]) if "Public" in fields else {"empty": True}
     rounds = [fields.get(f"Round{i}", "").replace(" ", "") for i in (1, 2)]
     actions = [
@@ -168,7 +169,11 @@ def goofspiel(look: Look, other: Look | None) -> Drawing:
     )
     # The last bid is forced, and the round is over after it.
     now = order[len(winners)] if len(winners) < count else "–"
-    kept = [n for n in range(1, count + 1) if str(n) not in player_bids]
+    kept = [
+        card(str(n), "", n - 1 if n - 1 in look.legal else None)
+        for n in range(1, count + 1)
+        if str(n) not in player_bids
+    ]
     return Drawing(
         [
             facts(
@@ -177,15 +182,9 @@ def goofspiel(look: Look, other: Look | None) -> Drawing:
                 ("Bot's points", points[str(1 - look.player)]),
                 ("Rounds", rounds or "–"),
             ),
-            hand("Bot's bids", bot_bids or [{"empty": True}]),
-            hand(
-                "Your bids", [card(text) for text in player_bids] or [{"empty": True}]
-            ),
-            hand(
-                "Your cards",
-                [card(str(n), "", n - 1 if n - 1 in look.legal else None) for n in kept]
-                or [{"empty": True}],
-            ),
+            hand("Bot's bids", bot_bids),
+            hand("Your bids", list(map(card, player_bids))),
+            hand("Your cards", kept),
         ],
         holds="bids " + ", ".join(player_bids) if player_bids else "no bid yet",
     )
@@ -201,18 +200,18 @@ def rock_paper_scissors(look: Look, other: Look | None) -> Drawing:
         return signs.get(text, text)
 
     chosen = look.text.split()[2]
-    player_sign = [{"empty": True}] if chosen == "-" else [card(name(chosen))]
+    player_sign = [] if chosen == "-" else [card(name(chosen))]
     # Player 0 chooses first; the choice of the opponent is hidden until the end.
     moved = "moves 1" in look.text and look.player == 1
-    bot_sign: Part = back() if moved else {"empty": True}
+    bot_sign = [back()] if moved else []
     if other is not None:
-        bot_sign = card(name(other.text.split()[2]))
+        bot_sign = [card(name(other.text.split()[2]))]
     half = (count - 1) // 2
     rule = "equal signs draw"
     if count > 3:
         rule = f"the lower number wins, but the higher if they differ by over {half}"
     return Drawing(
-        [hand("Bot", [bot_sign]), hand("You", player_sign), note(f"Rule: {rule}.")],
+        [hand("Bot", bot_sign), hand("You", player_sign), note(f"Rule: {rule}.")],
         {action: name(str(action + 1)) for action in look.legal},
         name(chosen),
     )

@@ -86,8 +86,8 @@ def back() -> Part:
 
 
 def hand(label: str, cards: list[Part]) -> Part:
-    """Return cards in a row."""
-    return {"type": "hand", "label": label, "cards": cards}
+    """Return cards in a row; an empty place if there are none."""
+    return {"type": "hand", "label": label, "cards": cards or [{"empty": True}]}
 
 
 def poker(

@@ -20,11 +20,10 @@ from spiel_cr.common.messages import number_text
 from spiel_cr.evaluation.aivat import TreeValues
 from spiel_cr.evaluation.referee import Match
 from spiel_cr.evaluation.traversal import Interview
-from spiel_cr.games.histories import moves_along
 from spiel_cr.games.opening.game_checks import payoff_offset
 from spiel_cr.games.opening.opened import Openable, open_game
 from spiel_cr.games.tree.tree import GameTree
-from spiel_cr.games.tree.tree_builder import build_tree
+from spiel_cr.games.tree.tree_builder import as_tree
 from spiel_cr.policies import best_responses, conversions, infoset_reach
 from spiel_cr.policies.beliefs import BotBeliefs, tree_posterior
 from spiel_cr.policies.beliefs.bot_beliefs import sums_of
@@ -71,7 +70,7 @@ class Reviewer:
         Args:
           game: Game tree with observations, or the game in any other form.
         """
-        self._game = game
+        self._game: Any = game
         self._unavailable = ""
         self._tree: GameTree | None = None
         self._nash_conv = 0.0
@@ -101,7 +100,7 @@ class Reviewer:
           "aivat": the person's luck-adjusted return, if the tree was built.
         """
         game = open_game(self._game).game
-        states = _decisions(game, match, person)
+        states = bot_beliefs.decisions_of(game, match, person)
         shown = [_shown(state, match.actions[len(state.history())]) for state in states]
         _add_beliefs(shown, states, bot_beliefs.beliefs_during(game, match, bot))
         tree = self._game_tree()
@@ -146,12 +145,9 @@ class Reviewer:
         if self._tree is None and not self._unavailable:
             reason = f"the game has more than {MOST_HISTORIES:,} histories"
             try:
-                tree = self._game
-                if not isinstance(tree, GameTree):
-                    tree = build_tree(
-                        tree, observations=True, max_histories=MOST_HISTORIES
-                    )
-                if len(tree.histories) <= MOST_HISTORIES:
+                limit = MOST_HISTORIES
+                tree = as_tree(self._game, observations=True, max_histories=limit)
+                if len(tree.histories) <= limit:
                     self._tree = tree
             except errors.ImperfectRecallError:
                 reason = "the game has imperfect recall"
@@ -160,9 +156,8 @@ class Reviewer:
             except (errors.TooManyHistoriesError, errors.GameTooLargeError):
                 pass
             if self._tree is None:
-                self._unavailable = (
-                    f"There are no ranges and no exact values: {reason}."
-                )
+                problem = "There are no ranges and no exact values"
+                self._unavailable = f"{problem}: {reason}."
         return self._tree
 
     def _bot_strategy(
@@ -258,15 +253,6 @@ class Reviewer:
             f"{self._nash_conv:.1e}). All values are yours, in the units of the game."
         )
         return notes
-
-
-def _decisions(game: pyspiel.Game, match: Match, player: int) -> list[pyspiel.State]:
-    """Return the states of a match at which a player acted."""
-    return [
-        state.clone()
-        for state, _ in moves_along(game, match.actions)
-        if state.current_player() == player
-    ]
 
 
 def _shown(state: pyspiel.State, chosen: int) -> Json:

@@ -109,13 +109,10 @@ class MatchSeries:
           IllegalMoveError: If a bot chooses an illegal move.
         """
         number = len(self.played)
-        players = []
-        for seat, bot in enumerate(self.seats(number)):
-            if bot == HUMAN:
-                assert person is not None
-                players.append(person(seat))
-            else:
-                players.append(self.bot(number, seat))
+        players = [
+            person(seat) if person and bot == HUMAN else self.bot(number, seat)
+            for seat, bot in enumerate(self.seats(number))
+        ]
         # The first match depends on the seed alone.
         entropy = np.random.SeedSequence([self.seed, number] if number else self.seed)
         match = play_match(

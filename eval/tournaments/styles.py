@@ -151,20 +151,12 @@ _TOTALS = (
 
 def table_of_styles(styles: Iterable[Style]) -> str:
     """Return CSV with one line for each bot and street."""
-    return csv_text(
-        ["bot", "street", *MEANINGS, *_TOTALS, "style"],
-        (
-            [
-                style.bot,
-                n,
-                *counts,
-                *(getattr(style, x) for x in _TOTALS),
-                style.text,
-            ]
-            for style in styles
-            for n, counts in enumerate(style.streets)
-        ),
-    )
+    rows: list[list[object]] = []
+    for style in styles:
+        totals = [getattr(style, name) for name in _TOTALS]
+        for n, counts in enumerate(style.streets):
+            rows.append([style.bot, n, *counts, *totals, style.text])
+    return csv_text(["bot", "street", *MEANINGS, *_TOTALS, "style"], rows)
 
 
 def lines_of_styles(styles: Iterable[Style]) -> list[str]:

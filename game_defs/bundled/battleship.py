@@ -221,11 +221,8 @@ class BatchedBattleship:
             if entry:
                 kind, cell = divmod(entry - 1, self._cells)
                 text.append(f"/{'hv'[kind - 1]}_{self._cell(cell)}")
-        player_shots, opponent_shots = (
-            entries[ships : ships + shots],
-            entries[ships + shots :],
-        )
-        for pair in zip(player_shots, opponent_shots, strict=True):
+        both = entries[ships : ships + shots], entries[ships + shots :]
+        for pair in zip(*both, strict=True):
             for whose in (0, 1):
                 entry = pair[0 if whose == player else 1]
                 if entry:

@@ -71,15 +71,10 @@ class BatchedGoofspiel:
         self._cards = np.arange(self._num_cards)
         self._shown = Packing(self._num_cards, self._num_cards)
         self._winner_codes = Packing(self._num_cards, _TIE + 1)
-        width = self._shown.width
-        self._bids = [
-            slice(_SEQUENCES + p * width, _SEQUENCES + (p + 1) * width)
-            for p in range(base.NUM_PLAYERS)
-        ]
-        start = _SEQUENCES + base.NUM_PLAYERS * width
-        self._point_cards = slice(start, start + width)
-        start += width
-        self._winners = slice(start, start + self._winner_codes.width)
+        *self._bids, self._point_cards = (
+            self._shown.columns(_SEQUENCES, n) for n in range(base.NUM_PLAYERS + 1)
+        )
+        self._winners = self._winner_codes.columns(self._point_cards.stop)
 
     def new_initial_states(self) -> np.ndarray:
         """Return the state before the first bid, or before the first point card."""

@@ -54,8 +54,8 @@ class BatchedLiarsDice:
             self._quantity, self._face = bids % total + 1, bids // total
         self._faces = Packing(sides, num_dice)
         self._bids = Packing(self._liar + 1, 1)
-        start = 4 + base.NUM_PLAYERS * self._faces.width
-        self._bid_columns = slice(start, start + self._bids.width)
+        self._dice = [self._faces.columns(4, p) for p in range(base.NUM_PLAYERS)]
+        self._bid_columns = self._bids.columns(self._dice[-1].stop)
 
     def new_initial_states(self) -> np.ndarray:
         """Return the state before the first roll."""
@@ -104,18 +104,14 @@ class BatchedLiarsDice:
         self._faces.put(one, faces, 1)
         player = states[:, 0] // self._num_dice
         for p in range(base.NUM_PLAYERS):
-            states[:, self._dice_columns(p)] += np.where((player == p)[:, None], one, 0)
+            states[:, self._dice[p]] += np.where((player == p)[:, None], one, 0)
         states[:, 0] += 1
         return states
-
-    def _dice_columns(self, player: int) -> slice:
-        start = 4 + player * self._faces.width
-        return slice(start, start + self._faces.width)
 
     def _count(self, states: np.ndarray, face: np.ndarray | int) -> np.ndarray:
         """Return the number of dice of both players that show a face, int64 [n]."""
         both = [
-            self._faces.get(states[:, self._dice_columns(p)], face)
+            self._faces.get(states[:, self._dice[p]], face)
             for p in range(base.NUM_PLAYERS)
         ]
         return both[0] + both[1]
@@ -133,13 +129,12 @@ class BatchedLiarsDice:
     def information_state(self, states: np.ndarray, player: int) -> np.ndarray:
         """Return int64 [n, k]: the player's dice, and the bids."""
         return np.concatenate(
-            [states[:, self._dice_columns(player)], states[:, self._bid_columns]],
-            axis=1,
+            [states[:, self._dice[player]], states[:, self._bid_columns]], axis=1
         )
 
     def information_state_tensor(self, states: np.ndarray, player: int) -> np.ndarray:
         """Return OpenSpiel's tensors, bool [n, F]: player, its dice in order, bids."""
-        held = self._faces.unpack(states[:, self._dice_columns(player)], self._sides)
+        held = self._faces.unpack(states[:, self._dice[player]], self._sides)
         # The face of each die in order is the number of faces exhausted before it.
         used = np.cumsum(held, axis=1)[:, None, :]
         face = (used <= np.arange(self._num_dice)[:, None]).sum(axis=2)
@@ -154,7 +149,7 @@ class BatchedLiarsDice:
 
     def private_state(self, states: np.ndarray, player: int) -> np.ndarray:
         """Return the number of the player's dice that show each face, int64 [n, k]."""
-        return states[:, self._dice_columns(player)]
+        return states[:, self._dice[player]]
 
     def payoff_key(self, states: np.ndarray) -> np.ndarray:
         """Return the last bid and its player, int64 [n]."""
@@ -162,7 +157,7 @@ class BatchedLiarsDice:
 
     def private_state_names(self, states: np.ndarray, player: int) -> Sequence[str]:
         """Return the player's dice in order, such as "1 1 5"."""
-        dice = self._faces.unpack(states[:, self._dice_columns(player)], self._sides)
+        dice = self._faces.unpack(states[:, self._dice[player]], self._sides)
         return [
             " ".join(str(face + 1) for face, n in enumerate(row) for _ in range(int(n)))
             for row in dice
@@ -170,7 +165,7 @@ class BatchedLiarsDice:
 
     def information_state_strings(self, states: np.ndarray, player: int) -> list[str]:
         """Return OpenSpiel's strings: the player's dice in order, then all bids."""
-        dice = self._faces.unpack(states[:, self._dice_columns(player)], self._sides)
+        dice = self._faces.unpack(states[:, self._dice[player]], self._sides)
         bids_of_states = self._bids.unpack(states[:, self._bid_columns], self._liar + 1)
         texts = []
         for counts, bids in zip(dice, bids_of_states, strict=True):

@@ -24,6 +24,16 @@ class Packing:
         self._each = self._BITS // self._bits
         self.width = max(1, -(-length // self._each))
 
+    def columns(self, start: int, number: int = 0) -> slice:
+        """Return the columns of one of several sequences.
+
+        Args:
+          start: First column of the first sequence.
+          number: Number of the sequence, from 0.
+        """
+        first = start + number * self.width
+        return slice(first, first + self.width)
+
     def put(
         self, columns: np.ndarray, place: np.ndarray | int, entry: np.ndarray | int
     ) -> None:

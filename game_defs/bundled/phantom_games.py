@@ -18,6 +18,7 @@ import pyspiel
 
 from game_defs import base
 from game_defs.bundled.packing import Packing
+from game_defs.latent_board import LINES
 
 # Cells are bits of one integer, and so are turns if the game reveals them.
 _MOST_BITS = 62
@@ -129,7 +130,10 @@ class BatchedPhantomRules:
         self._tensor = tensor
         self._cells = np.arange(rows * columns)
         self._tries = Packing(len(self._cells), 2 * len(self._cells))
-        self._movers = _SEQUENCES + base.NUM_PLAYERS * self._tries.width
+        self._try_columns = [
+            self._tries.columns(_SEQUENCES, p) for p in range(base.NUM_PLAYERS)
+        ]
+        self._movers = self._try_columns[-1].stop
 
     def new_initial_states(self) -> np.ndarray:
         """Return the empty board."""
@@ -159,7 +163,7 @@ class BatchedPhantomRules:
             after[:, _STONES + p] |= np.where(moves & ~taken, bit, 0)
             place = np.bitwise_count(states[:, _TRIED + p]).astype(np.int64)
             entry = np.where(moves, 2 * actions + 1 + taken, 0)
-            self._tries.put(after[:, self._try_columns(p)], place, entry)
+            self._tries.put(after[:, self._try_columns[p]], place, entry)
             may_win = moves & ~taken
             may_win[may_win] = self._wins(after[may_win, _STONES + p], p)
             after[may_win, _WINNER] = p
@@ -197,17 +201,13 @@ class BatchedPhantomRules:
             return None
         return len(self._cells), self._wins
 
-    def _try_columns(self, player: int) -> slice:
-        start = _SEQUENCES + player * self._tries.width
-        return slice(start, start + self._tries.width)
-
     def returns(self, states: np.ndarray) -> np.ndarray:
         """Return player 0's utilities at the end, int64 [n]."""
         return np.array([1, -1, 0])[states[:, _WINNER]]
 
     def information_state(self, states: np.ndarray, player: int) -> np.ndarray:
         """Return int64 [n, k]: the player's tries, results, and turns if revealed."""
-        columns = [states[:, self._try_columns(player)]]
+        columns = [states[:, self._try_columns[player]]]
         if self._counts_turns:
             columns.append(states[:, _TURN, None])
         if self._sees_turns:
@@ -217,7 +217,7 @@ class BatchedPhantomRules:
     def information_state_strings(self, states: np.ndarray, player: int) -> list[str]:
         """Return OpenSpiel's strings: the player's view, turns, and its tries."""
         num_cells = len(self._cells)
-        tries = self._tries.unpack(states[:, self._try_columns(player)], num_cells)
+        tries = self._tries.unpack(states[:, self._try_columns[player]], num_cells)
         turns = states[:, _TURN].tolist()
         movers = turns
         if self._sees_turns:
@@ -232,7 +232,7 @@ class BatchedPhantomRules:
         cells that the opponent tried are unknown.
         """
         view, cells = self._tensor, len(self._cells)
-        tries = self._tries.unpack(states[:, self._try_columns(player)], cells)
+        tries = self._tries.unpack(states[:, self._try_columns[player]], cells)
         state, place = np.nonzero(tries)
         cell, taken = np.divmod(tries[state, place] - 1, 2)
         moves = np.zeros((len(states), cells, cells), bool)
@@ -297,21 +297,10 @@ def _of(states: np.ndarray, first: int, player: np.ndarray) -> np.ndarray:
     return np.where(player == 0, states[:, first], states[:, first + 1])
 
 
-_LINES = tuple(
-    sum(1 << cell for cell in cells)
-    for cells in (
-        *[range(3 * i, 3 * i + 3) for i in range(3)],
-        *[range(i, 9, 3) for i in range(3)],
-        (0, 4, 8),
-        (2, 4, 6),
-    )
-)
-
-
 def _three_in_a_row(stones: np.ndarray, player: int) -> np.ndarray:
     """Return whether the stones contain a line, bool [n]; the same for both players."""
     del player
-    return np.any([stones & line == line for line in _LINES], axis=0)
+    return np.any([stones & line == line for line in LINES], axis=0)
 
 
 class _Hex:

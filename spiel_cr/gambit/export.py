@@ -92,11 +92,9 @@ def to_gambit(
     for player, behaviour in enumerate(behaviours):
         first = tree.decisions[player].first_sequence.tolist()
         counts = tree.decisions[player].num_actions.tolist()
-        profile.append(
-            [behaviour[first[n] : first[n] + counts[n]].tolist() for n in order]
-            if (order := _preorder_infosets(tree, player))
-            else []
-        )
+        order = _preorder_infosets(tree, player)
+        parts = (behaviour[first[n] : first[n] + counts[n]] for n in order)
+        profile.append([part.tolist() for part in parts])
     return exported, exported.mixed_behavior_profile(data=profile, rational=False)
 
 

@@ -306,15 +306,8 @@ class NodeValues:
 
     def _next_showdown(self, round: int) -> HandMatrix:
         """Return the matrix of the next showdown, which includes the cards to come."""
-        matrices: list[HandMatrix] = []
-        if hasattr(self._game.reader, "range_weights"):
-            matrices = [
-                matrix
-                for matrix in self._game.payoff_matrices
-                if isinstance(matrix, HandMatrix)
-                and matrix.showdown
-                and matrix.round >= round
-            ]
+        hands = (k for k in self._game.payoff_matrices if isinstance(k, HandMatrix))
+        matrices = [k for k in hands if k.showdown and k.round >= round]
         if not matrices:
             raise ValueError(
                 f"{self._game.game}: its private states are not hands of cards, so "

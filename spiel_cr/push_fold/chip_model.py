@@ -46,9 +46,7 @@ def chip_model(stacks: np.ndarray, prizes: np.ndarray) -> np.ndarray:
             left = [p for p in range(n) if not taken >> p & 1]
             total = stacks[..., left].sum(axis=-1)
             for p in left:
-                share = np.where(
-                    total > 0, stacks[..., p] / np.where(total > 0, total, 1), 0
-                )
+                share = stacks[..., p] / np.where(total > 0, total, 1)
                 share = np.where(total > 0, share, 1 / len(left)) * at
                 values[..., p] += share * prize_of_place[place]
                 key = taken | 1 << p

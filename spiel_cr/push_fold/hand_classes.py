@@ -5,6 +5,7 @@ are ranks from the ace down to the two, as in printed charts.
 """
 
 import functools
+import itertools
 
 import numpy as np
 
@@ -31,14 +32,10 @@ def class_of_combo() -> np.ndarray:
 
 def class_names() -> list[str]:
     """Return the usual names in the order of classes: AA, AKs, …, AKo, KK, …"""
-    names = []
-    for r, row in enumerate(RANKS):
-        for c, column in enumerate(RANKS):
-            if r == c:
-                names.append(row + column)
-            else:
-                names.append(row + column + "s" if r < c else column + row + "o")
-    return names
+    return [
+        RANKS[min(r, c)] + RANKS[max(r, c)] + ("" if r == c else "s" if r < c else "o")
+        for r, c in itertools.product(range(NUM_RANKS), repeat=2)
+    ]
 
 
 @functools.cache

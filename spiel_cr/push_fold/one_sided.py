@@ -224,9 +224,7 @@ class OneSided:
         best, gains = np.zeros_like(profile), []
         total = self._exact.deal.sum()
         by_seat = zip(
-            self._endings(values[:, 0]),
-            self._endings(1 - values[:, 1]),
-            strict=True,
+            self._endings(values[:, 0]), self._endings(1 - values[:, 1]), strict=True
         )
         for (stages, part, new), (player_endings, opponent_endings) in zip(
             self._by_seat(profile.astype(float), best), by_seat, strict=True

@@ -170,25 +170,9 @@ def _share(
     return later
 
 
-class Next(NamedTuple):
-    """The positions and prizes of the players after a hand.
-
-    Attributes:
-      stacks: Stacks of the remaining players, by their new positions. If there is one
-        player, this player has won.
-      position: New position of each old one; -1: the player is out.
-      prize: Prize of each old position if the player is out or has won;
-        otherwise 0.
-    """
-
-    stacks: Stacks
-    position: tuple[int, ...]
-    prize: tuple[float, ...]
-
-
 def move_on(
     before: Sequence[int], after: Sequence[int], prizes: Sequence[float]
-) -> Next:
+) -> tuple[Stacks, tuple[int, ...], tuple[float, ...]]:
     """Remove players without chips, and move the blinds.
 
     The big blind moves to the next remaining player. If two players go out in one hand,
@@ -199,6 +183,11 @@ def move_on(
       before: Stacks before the hand, by position.
       after: Stacks after the hand, by the same positions.
       prizes: Prizes [n] of the places from the first to the last at this table.
+
+    Returns:
+      Stacks of the remaining players, by their new positions (if there is one player,
+      this player has won); new position of each old one, -1 if the player is out; and
+      prize of each old position if the player is out or has won, otherwise 0.
     """
     n = len(before)
     left = [p for p in range(n) if after[p] > 0]
@@ -211,10 +200,7 @@ def move_on(
         prize[p] = sum(prizes[ahead : ahead + equal]) / equal
     if len(left) == 1:
         prize[left[0]] = prizes[0]
-    # Seats after the old big blind: the first remaining one gets the big blind.
-    seats = [(n + k) % n for k in range(n)]
-    big = next(p for p in seats if p in left)
-    at = left.index(big)
-    order = [left[(at + 1 + k) % len(left)] for k in range(len(left))]
+    # The first remaining player after the old big blind gets the last position.
+    order = left[1:] + left[:1]
     position = [order.index(p) if p in left else -1 for p in range(n)]
-    return Next(tuple(after[p] for p in order), tuple(position), tuple(prize))
+    return tuple(after[p] for p in order), tuple(position), tuple(prize)

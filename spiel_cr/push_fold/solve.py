@@ -115,12 +115,11 @@ def units_of(
             f"stacks={list(stacks)}: tournaments have 2 or 3 players; "
             f"give 2 or 3 stacks"
         )
-    for stack in stacks:
-        checks.check_integer(stack, "stacks", 1)
     if len(blinds) != 2:
         raise ValueError(f"blinds={list(blinds)} must be the small and the big blind")
-    for blind in blinds:
-        checks.check_integer(blind, "blinds", 1)
+    for name, amounts in (("stacks", stacks), ("blinds", blinds)):
+        for chips in amounts:
+            checks.check_integer(chips, name, 1)
     if blinds[0] > blinds[1]:
         raise ValueError(f"blinds={list(blinds)}: give the small one first")
     n = len(stacks)
@@ -130,12 +129,13 @@ def units_of(
         )
     for prize in prizes:
         checks.check_number(prize, "prizes", "[0, inf)")
-    if prizes[0] <= prizes[-1] or sorted(prizes, reverse=True) != list(prizes):
-        if len(prizes) > 1 or prizes[0] <= 0:
-            raise ValueError(
-                f"prizes={list(prizes)} must not rise, and the first must be above the "
-                f"last; order them from the first place on"
-            )
+    # A single prize is above those of the other places, which are 0.
+    last = prizes[-1] if len(prizes) > 1 else 0
+    if prizes[0] <= last or sorted(prizes, reverse=True) != list(prizes):
+        raise ValueError(
+            f"prizes={list(prizes)} must not rise, and the first must be above the "
+            f"last; order them from the first place on"
+        )
     unit = math.gcd(*stacks, *blinds)
     total = sum(stacks) // unit
     states = math.comb(total - 1, n - 1)
@@ -187,15 +187,12 @@ def solve_tournament(
         for players in range(2, setting.players + 1):
             part = setting._replace(players=players, prizes=setting.prizes[:players])
             last = players == setting.players
+            kept = None
+            if last and checkpoint is not None:
+                kept = _RoundCheckpoint(checkpoint, settings, part, engine)
+            level_settings = settings if last else SolveSettings()
             level, deviating = _solve_level(
-                part,
-                engine,
-                settings if last else SolveSettings(),
-                (rest, deviating),
-                _RoundCheckpoint(checkpoint, settings, part, engine)
-                if last and checkpoint is not None
-                else None,
-                on_round,
+                *(part, engine, level_settings, (rest, deviating), kept, on_round)
             )
             rest = level.values
             levels.insert(0, level)

@@ -168,17 +168,16 @@ def _follow(
         (a, b) for a in enumerate(stacks.tolist()) for b in enumerate(ends)
     ):
         for chance, after in rules.settle(before, setting.blinds, end):
-            step = rules.move_on(before, after, setting.prizes)
-            for p in range(n):
-                to = step.position[p]
-                if to < 0 or len(step.stacks) == 1:
-                    fixed[s, o, p] += chance * step.prize[p]
-                elif len(step.stacks) == n:
+            left, position, prize = rules.move_on(before, after, setting.prizes)
+            for p, to in enumerate(position):
+                if to < 0 or len(left) == 1:
+                    fixed[s, o, p] += chance * prize[p]
+                elif len(left) == n:
                     row = (s * len(ends) + o) * n + p
-                    entries.append((row, index[step.stacks] * n + to, chance))
+                    entries.append((row, index[left] * n + to, chance))
                 else:
                     assert rest is not None
-                    fixed[s, o, p] += chance * rest[smaller[step.stacks], to]
+                    fixed[s, o, p] += chance * rest[smaller[left], to]
     rows, columns, data = (np.array(x) for x in zip(*entries, strict=True))
     shape = (fixed.size, len(stacks) * n)
     later = scipy.sparse.coo_array((data, (rows, columns)), shape).tocsr()

@@ -144,7 +144,8 @@ def test_spots_have_columns_for_both_programs(tmp_path, monkeypatch):
 
 def test_failing_spot_is_reported(tmp_path, monkeypatch, capsys):
     stay_in_this_process(monkeypatch)
-    monkeypatch.setattr(spots, "_ENTRY", "raise SystemExit('no solver here')")
+    failing = (sys.executable, "-c", "raise SystemExit('no solver here')")
+    monkeypatch.setattr(spots, "SPIEL_CR", failing)
     assert command.main(["spots", "--spots", "river", "--out", str(tmp_path)]) == 1
     assert "no solver here" in capsys.readouterr().err
     with pytest.raises(RuntimeError, match="timed out"):

@@ -36,11 +36,6 @@ class Metronome:
         return None
 
 
-class ConstantEvaluator:
-    def curve_point(self, strategy):
-        return 1.0
-
-
 class Busy:
     """A solver that uses CPU time and reports one second per call."""
 
@@ -60,41 +55,39 @@ class Busy:
         return None
 
 
-class SlowEvaluator:
-    def curve_point(self, strategy):
-        return Busy().run(5)
-
-
 @pytest.mark.parametrize("way", ["iterates", "restarts"])
 def test_cpu_time_excludes_evaluation_and_restarted_runs(way):
     """If each run restarts, only the last one counts."""
     entry = registry.find("cfr")._replace(mode=way)
-    points = measure._follow(entry, Busy(), Budget(None, 5), SlowEvaluator())
-    assert [point.iterations for point in points] == [1, 2, 5]
-    assert 0.02 * 5 <= points[-1].spent.cpu_seconds < 0.02 * 7
+    points = []
+    for point in measure.work(entry, Busy(), Budget(None, 5)):
+        points.append(point)
+        Busy().run(5)  # an evaluation
+    assert [count for _, count, _ in points] == [1, 2, 5]
+    assert 0.02 * 5 <= points[-1][0].cpu_seconds < 0.02 * 7
 
 
 def follow(way, budget, tick=1.0, least=1):
     entry = registry.find("cfr")._replace(mode=way, least=least)
     metronome = Metronome(tick)
-    points = measure._follow(entry, metronome, budget, ConstantEvaluator())
-    return metronome, points, points[-1].spent.seconds
+    points = list(measure.work(entry, metronome, budget))
+    return metronome, points, points[-1][0].seconds
 
 
 def test_iteration_budget_is_used_exactly():
     metronome, points, _ = follow("iterates", Budget(None, 300), tick=1e-4)
     assert sum(metronome.calls) == 300
-    assert [p.iterations for p in points] == [1, 2, 5, 10, 20, 50, 100, 200, 300]
+    assert [count for _, count, _ in points] == [1, 2, 5, 10, 20, 50, 100, 200, 300]
 
 
 def test_time_budget_is_used():
     metronome, points, seconds = follow("iterates", Budget(10.0, None), tick=1e-3)
     assert seconds == pytest.approx(10.0, rel=1e-3)
-    shares = [round(point.spent.seconds, 1) for point in points]
+    shares = [round(spent.seconds, 1) for spent, _, _ in points]
     assert shares == [0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0]
     # At least one iteration is done, however slow, and it is evaluated once.
     metronome, points, seconds = follow("iterates", Budget(10.0, None), tick=60.0)
-    assert metronome.calls == [1] and len({p.iterations for p in points}) == 1
+    assert metronome.calls == [1] and len({count for _, count, _ in points}) == 1
 
 
 def test_restarted_runs_fill_the_budget():
@@ -103,9 +96,9 @@ def test_restarted_runs_fill_the_budget():
     )
     assert metronome.calls[0] == 8 and metronome.calls == sorted(metronome.calls)
     assert 6.5 < seconds <= 10.0
-    assert points[-1].iterations == metronome.calls[-1]
+    assert points[-1][1] == metronome.calls[-1]
     metronome, points, _ = follow("restarts", Budget(None, 30), least=8)
-    assert [p.iterations for p in points] == [10, 20, 30]
+    assert [count for _, count, _ in points] == [10, 20, 30]
 
 
 def test_seconds_include_building_the_game(monkeypatch):

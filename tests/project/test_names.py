@@ -19,7 +19,6 @@ ALLOWED = (
     ("target", "spiel_cr/players/bots.py", "targeted sampling (Lisý et al. 2015)"),
     ("target", "spiel_cr/resolving/*", "targeted sampling (Lisý et al. 2015)"),
     ("gain gains", "spiel_cr/evaluation/differences.py", "gain of a second policy"),
-    ("gain gains", "benchmarks/baseline.py", "gain of a second policy"),
     ("gain", "eval/inspection/*", "gain of a best response from an infoset on"),
     ("gain", "eval/cli/show.py", "gain of a best response from an infoset on"),
     ("signal signals", "spiel_cr/abstraction/gameshrink/*", "signals of GameShrink"),

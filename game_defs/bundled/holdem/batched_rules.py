@@ -58,12 +58,10 @@ def _make(items: tuple[tuple[str, Any], ...]) -> "BatchedLimitPoker | None":
     """
     params = dict(items)
     loaded = pyspiel.load_game("universal_poker", params)
-    deck, hole = (
-        HoldemDeck(params["numRanks"], params["numSuits"]),
-        params["numHoleCards"],
-    )
+    deck = HoldemDeck(params["numRanks"], params["numSuits"])
     board = [int(cards) for cards in params["numBoardCards"].split()]
-    rules = HoldemRules(deck, hole, (), tuple(board[: params["numRounds"]]), None)
+    deals = tuple(board[: params["numRounds"]])
+    rules = HoldemRules(deck, params["numHoleCards"], (), deals, None)
     shape = loaded.information_state_tensor_shape()
     try:
         tree = betting.play(loaded, rules, _deal(rules))
@@ -79,17 +77,9 @@ def _deal(rules: HoldemRules) -> Deal:
     for _ in range(1000):
         hands = cards[:hole], cards[hole : 2 * hole]
         board = cards[2 * hole : 2 * hole + sum(rules.deals)]
-        strong = [
-            int(
-                strengths.strengths(
-                    strengths.suit_masks(
-                        np.array([*hand, *board]), rules.deck.num_suits
-                    )
-                )
-            )
-            for hand in hands
-        ]
-        if strong[0] > strong[1]:
+        together = np.array([[*hand, *board] for hand in hands])
+        first, second = strengths.of_cards(together, rules.deck.num_suits)
+        if first > second:
             break
         random.shuffle(cards)
     return Deal(hands, board)

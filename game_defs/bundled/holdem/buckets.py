@@ -87,13 +87,8 @@ class Buckets:
             return
         for name, array in self.arrays().items():
             stored = arrays.get(name)
-            if stored is None or (
-                stored.shape,
-                stored.dtype,
-            ) != (
-                array.shape,
-                array.dtype,
-            ):
+            wanted = array.shape, array.dtype
+            if stored is None or (stored.shape, stored.dtype) != wanted:
                 raise ValueError(f"{name} must be {array.dtype} {array.shape}")
             if stored.max() >= max(counts):
                 raise ValueError(f"{name} has an invalid bucket {stored.max()}")

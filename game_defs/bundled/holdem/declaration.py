@@ -14,11 +14,6 @@ from game_defs.bundled.holdem import betting as public_tree
 from game_defs.bundled.holdem import public_tree as dealing
 from game_defs.bundled.holdem import strengths
 from game_defs.bundled.holdem.betting import Deal, HoldemTree
-from game_defs.bundled.holdem.public_tree import (
-    HoldemDeals,
-    PublicCards,
-    RoundPrivateStates,
-)
 from game_defs.bundled.holdem.reader import HandReader
 from game_defs.bundled.holdem.rules import rules_of
 
@@ -110,17 +105,17 @@ def public_tree_of_universal_poker(
         remedy.
     """
     rules = rules_of(game)
-    deals = HoldemDeals(rules, suits=suits)
+    deals = dealing.HoldemDeals(rules, suits=suits)
 
-    def play(last: PublicCards) -> HoldemTree:
+    def play(last: dealing.PublicCards) -> HoldemTree:
         return public_tree.play(game, rules, _decisive(deals, last))
 
     return declare(deals, play)
 
 
 def declare(
-    deals: HoldemDeals,
-    bets: Callable[[PublicCards], HoldemTree],
+    deals: dealing.HoldemDeals,
+    bets: Callable[[dealing.PublicCards], HoldemTree],
     reader: type[HandReader] = HandReader,
     rake: Callable[[np.ndarray], np.ndarray] | None = None,
 ) -> Declaration:
@@ -154,10 +149,8 @@ def declare(
     matrix = matrix.reshape(-1).astype(np.int32)
     payoff_matrices = []
     for round, showdown in kinds.tolist():
-        private_states, boards = (
-            [by_round[round] for by_round in rounds],
-            seen[round],
-        )
+        private_states = [by_round[round] for by_round in rounds]
+        boards = seen[round]
         to_come = sum(rules.deals[round + 1 :]) if showdown else 0
         if to_come:  # Their order no longer matters.
             boards = deals.boards((*rules.deals[: round + 1], to_come))
@@ -180,7 +173,7 @@ def declare(
 
 
 def _strengths(
-    deals: HoldemDeals, boards: PublicCards, board: np.ndarray
+    deals: dealing.HoldemDeals, boards: dealing.PublicCards, board: np.ndarray
 ) -> np.ndarray:
     """Return the strengths of all hands on some canonical boards, int32 [b, H]."""
     suits = deals.rules.deck.num_suits
@@ -194,7 +187,7 @@ def _strengths(
     )
 
 
-def _decisive(deals: HoldemDeals, boards: PublicCards) -> Deal:
+def _decisive(deals: dealing.HoldemDeals, boards: dealing.PublicCards) -> Deal:
     """Return a deal that player 0 wins, or any deal if every showdown is a tie."""
     tie = None
     for board in range(len(boards.canonical)):
@@ -220,10 +213,10 @@ def _decisive(deals: HoldemDeals, boards: PublicCards) -> Deal:
 
 
 def _matrix(
-    deals: HoldemDeals,
+    deals: dealing.HoldemDeals,
     round: int,
-    private_states: list[RoundPrivateStates],
-    boards: PublicCards,
+    private_states: list[dealing.RoundPrivateStates],
+    boards: dealing.PublicCards,
     behind: np.ndarray,
     showdown: bool,
 ) -> HoldemMatrix:

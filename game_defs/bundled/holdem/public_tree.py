@@ -32,8 +32,8 @@ class PublicCards(NamedTuple):
         int64 [B].
       orbit: The number of sets in each class, float64 [B].
       stands_for: Index of the class of each set in `canonical`, int64 [n].
-      by: The permutation of suits (index in `SuitSymmetry`) that maps the set to its
-        canonical set, int64 [n].
+      by: The permutation of suits (index in `HoldemDeals.suits`) that maps the set to
+        its canonical set, int64 [n].
     """
 
     every: Sets
@@ -41,18 +41,6 @@ class PublicCards(NamedTuple):
     orbit: np.ndarray
     stands_for: np.ndarray
     by: np.ndarray
-
-
-class SuitSymmetry(NamedTuple):
-    """Permutations of suits that do not change the game.
-
-    Attributes:
-      suits: The G permutations; the first one is the identity.
-      hands: The index of each hand's image under each permutation, int64 [G, H].
-    """
-
-    suits: list[tuple[int, ...]]
-    hands: np.ndarray
 
 
 class RoundPrivateStates(NamedTuple):
@@ -80,7 +68,9 @@ class HoldemDeals:
       reaches: Weights of both players' hands, scaled so that a player's largest weight
         is at least 1/2 and less than 1, float64 [2, H]; 0: impossible.
       meets: Whether two hands have no card in common, bool [H, H].
-      symmetry: Permutations of suits that do not change the game.
+      suits: The G permutations of suits that do not change the game; the first one is
+        the identity.
+      images: The index of each hand's image under each permutation, int64 [G, H].
     """
 
     def __init__(self, rules: HoldemRules, *, suits: bool = True) -> None:
@@ -111,19 +101,16 @@ class HoldemDeals:
         # Only proportions matter. Scaling by powers of two keeps them exact.
         _, exponent = np.frexp(reaches.max(axis=1, keepdims=True))
         self.reaches: np.ndarray = np.ldexp(reaches, -exponent)
-        self.symmetry = self._symmetry(suits)
-
-    def _symmetry(self, suits: bool) -> SuitSymmetry:
-        """Return the permutations of suits that keep the first board and the ranges."""
-        deck, kept, images = self.rules.deck, [], []
+        self.suits: list[tuple[int, ...]] = []
+        images = []
         for suit in deck.permutations() if suits else deck.permutations()[:1]:
-            board = deck.permuted(np.array([self.rules.board], np.int64), suit)
+            board = deck.permuted(np.array([rules.board], np.int64), suit)
             hands = self.hands.find(deck.permuted(self.hands.cards, suit))
             same_board = int(card_sets.bits(board)[0]) == self.board_mask
             if same_board and (self.reaches[:, hands] == self.reaches).all():
-                kept.append(suit)
+                self.suits.append(suit)
                 images.append(hands)
-        return SuitSymmetry(kept, np.array(images))
+        self.images = np.array(images)
 
     def total(self) -> float:
         """Return the sum of products of weights over all disjoint pairs of hands.
@@ -153,10 +140,7 @@ class HoldemDeals:
         self._refuse_many(len(left), sizes)
         every = Sets(left, sizes, deck)
         images = np.stack(
-            [
-                every.find(deck.permuted(every.cards, suits))
-                for suits in self.symmetry.suits
-            ]
+            [every.find(deck.permuted(every.cards, suits)) for suits in self.suits]
         )
         by = images.argmin(axis=0)
         canonical, stands_for, orbit = np.unique(
@@ -166,7 +150,7 @@ class HoldemDeals:
 
     def _refuse_many(self, left: int, sizes: Sequence[int]) -> None:
         """Raise ValueError if there are too many private states to list."""
-        count = num_deals(left, sizes) * len(self.hands) / len(self.symmetry.suits)
+        count = num_deals(left, sizes) * len(self.hands) / len(self.suits)
         if count > MAX_PRIVATE_STATES:
             cards = sum(sizes)
             raise ValueError(
@@ -196,10 +180,9 @@ class HoldemDeals:
 
     def _least(self, boards: PublicCards) -> np.ndarray:
         """Return the smallest hand equivalent to each on its board, int64 [B, H]."""
-        images = self.symmetry.hands
-        least = np.repeat(images[:1], len(boards.canonical), axis=0)
+        least = np.repeat(self.images[:1], len(boards.canonical), axis=0)
         cards = boards.every.cards[boards.canonical]
-        for suits, hands in zip(self.symmetry.suits[1:], images[1:], strict=True):
+        for suits, hands in zip(self.suits[1:], self.images[1:], strict=True):
             moved = self.rules.deck.permuted(cards, suits)
             fixed = boards.every.find(moved) == boards.canonical
             least[fixed] = np.minimum(least[fixed], hands)

@@ -6,12 +6,7 @@ import numpy as np
 import pyspiel
 
 from game_defs import base
-from game_defs.bundled.holdem import betting
-from game_defs.bundled.holdem.public_tree import (
-    HoldemDeals,
-    PublicCards,
-    RoundPrivateStates,
-)
+from game_defs.bundled.holdem import betting, public_tree
 
 
 class HandReader:
@@ -19,9 +14,9 @@ class HandReader:
 
     def __init__(
         self,
-        deals: HoldemDeals,
-        boards: Sequence[PublicCards],
-        private_states: Sequence[Sequence[RoundPrivateStates]],
+        deals: public_tree.HoldemDeals,
+        boards: Sequence[public_tree.PublicCards],
+        private_states: Sequence[Sequence[public_tree.RoundPrivateStates]],
     ) -> None:
         """Store the tables for the look-ups.
 
@@ -58,14 +53,12 @@ class HandReader:
           ValueError: If the deal has probability 0.
         """
         round = self._deals.rules.round_of(len(public))
-        boards, private_states = (
-            self._boards[round],
-            self._private_states[player][round],
-        )
+        boards = self._boards[round]
+        private_states = self._private_states[player][round]
         size = boards.every.cards.shape[1]
         which = boards.every.find(np.array([public[:size]], np.int64))[0]
         number = self._deals.hands.find(np.array([hand], np.int64))[0]
-        moved = self._deals.symmetry.hands[boards.by[which], number]
+        moved = self._deals.images[boards.by[which], number]
         private_state = int(private_states.number[boards.stands_for[which], moved])
         if private_state < 0:
             deck = self._deals.rules.deck
@@ -83,14 +76,9 @@ class HandReader:
         is that of one of them.
         """
         deck = self._deals.rules.deck
-        private_states, boards = (
-            self._private_states[player][round],
-            self._boards[round],
-        )
-        hand = self.hand_name(int(private_states.hand[private_state]))
-        dealt = boards.every.cards[
-            boards.canonical[private_states.board[private_state]]
-        ]
+        boards, states = self._boards[round], self._private_states[player][round]
+        hand = self.hand_name(int(states.hand[private_state]))
+        dealt = boards.every.cards[boards.canonical[states.board[private_state]]]
         public = deck.text([*self._deals.rules.board, *dealt])
         return f"{hand} | {public}" if public else hand
 
@@ -128,7 +116,7 @@ class HandReader:
                 f"board={board!r}: not the public cards of this decision; "
                 f"write {rules.deck.text(rules.board)} and the {come} cards dealt since"
             )
-        moved = self._deals.symmetry.hands[boards.by[which]]
+        moved = self._deals.images[boards.by[which]]
         number = self._private_states[player][round].number
         return number[boards.stands_for[which], moved]
 
@@ -159,7 +147,7 @@ class HandReader:
     @property
     def merges_deals(self) -> bool:
         """Whether a private state may contain several deals."""
-        return len(self._deals.symmetry.suits) > 1
+        return len(self._deals.suits) > 1
 
     def deals(
         self, player: int, round: int, random: np.random.Generator | None = None
@@ -188,7 +176,7 @@ class HandReader:
         numbers: np.ndarray = np.zeros((len(used), len(rules.deck)))
         if random is not None:
             numbers = random.random(numbers.shape, np.float32)
-            suits = np.array(self._deals.symmetry.suits)
+            suits = np.array(self._deals.suits)
             suits = suits[random.integers(len(suits), size=len(used))]
             rank, suit = np.divmod(used, rules.deck.num_suits)
             moved = np.take_along_axis(suits, suit, axis=1)
@@ -228,8 +216,6 @@ class HandReader:
 
     def range_weights(self, player: int, round: int) -> np.ndarray:
         """Return the range weight of each private state's hand, float64 [n]."""
-        hands, reaches = (
-            self._private_states[player][round].hand,
-            self._deals.rules.reaches,
-        )
+        hands = self._private_states[player][round].hand
+        reaches = self._deals.rules.reaches
         return np.ones(len(hands)) if reaches is None else reaches[player, hands]

@@ -75,6 +75,11 @@ def split(sets: np.ndarray) -> np.ndarray:
     return masks
 
 
+def of_cards(cards: np.ndarray, num_suits: int) -> np.ndarray:
+    """Return `strengths` of cards; for the arguments see `suit_masks`."""
+    return strengths(suit_masks(cards, num_suits))
+
+
 def of_sets(sets: np.ndarray) -> np.ndarray:
     """Return `strengths` of sets of `card_bits`, int64 [...]."""
     return strengths(split(sets))

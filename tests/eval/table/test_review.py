@@ -5,7 +5,7 @@ import pyspiel
 import pytest
 
 import spiel_cr
-from spiel_cr.eval.table import families, review
+from spiel_cr.eval.table import bot_beliefs, families, review
 from spiel_cr.evaluation.aivat import TreeValues
 from spiel_cr.evaluation.referee import play_match
 from spiel_cr.players.bots import PolicyBot, ResolvingBot
@@ -99,7 +99,7 @@ def test_ranges_and_values_equal_recursion(monkeypatch, person):
         # The notes name the columns of the page.
         columns = [n for n in found["notes"] if n.startswith("Column “at equilibrium”")]
         assert len(columns) == 1
-        states = review._decisions(tree.game, match, person)
+        states = bot_beliefs.decisions_of(tree.game, match, person)
         assert len(found["decisions"]) == len(states) > 0
         for state, shown in zip(states, found["decisions"], strict=True):
             members = weighted_histories(state, person, policy.action_probabilities)

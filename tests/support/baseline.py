@@ -1,7 +1,7 @@
 """Black-box baseline: results of fixed runs, compared bitwise between two versions.
 
-    python -m benchmarks.baseline write FILE.npz
-    python -m benchmarks.baseline compare BEFORE.npz AFTER.npz
+    python -m tests.support.baseline write FILE.npz
+    python -m tests.support.baseline compare BEFORE.npz AFTER.npz
 
 The baseline uses only the public interface and the command line, so it is independent
 of internal changes. Names of options may differ between two versions, but numbers may
@@ -10,9 +10,7 @@ not. Times are stored too, and printed side by side.
 
 import argparse
 import hashlib
-import json
 import pathlib
-import subprocess
 import sys
 import tempfile
 import time
@@ -23,11 +21,9 @@ import numpy as np
 
 import game_defs  # noqa: F401  registers the project's games
 import spiel_cr
+from benchmarks.frame import SPIEL_CR, run_command
+from benchmarks.games import string_of
 
-_GOOFSPIEL = (
-    "turn_based_simultaneous_game(game=goofspiel(imp_info=true,num_cards=4,"
-    "points_order=descending))"
-)
 # Games whose policies are compared at states of random rollouts.
 _ROLLOUTS = 50
 
@@ -130,14 +126,7 @@ def _command(*words: str) -> Callable[[], dict[str, Any]]:
     """
 
     def run() -> dict[str, Any]:
-        code = "from spiel_cr.eval.cli import entry; entry.main()"
-        done = subprocess.run(
-            [sys.executable, "-c", code, *words, "--json"],
-            capture_output=True,
-            text=True,
-            check=True,
-        )
-        results = json.loads(done.stdout.splitlines()[-1])
+        results, _ = run_command([*SPIEL_CR, *words, "--json"])
         names = ("nash_conv", "game_value", "iterations", "value")
         return {name: results[name] for name in names if name in results}
 
@@ -148,7 +137,7 @@ RUNS: dict[str, Callable[[], dict[str, Any]]] = {
     "cfr+ kuhn": _checkpoint("kuhn_poker", "cfr+", 100),
     "cfr leduc": _solved("leduc_poker", "cfr", 50),
     "dcfr leduc": _checkpoint("leduc_poker", "dcfr", 50),
-    "pcfr+ goofspiel": _solved(_GOOFSPIEL, "pcfr+", 50),
+    "pcfr+ goofspiel": _solved(string_of("goofspiel4"), "pcfr+", 50),
     "pdcfr+ liar's dice": _solved("liars_dice(numdice=1,dice_sides=4)", "pdcfr+", 50),
     "lp leduc": _solved("leduc_poker", "lp", 1),
     "os-mccfr leduc": _checkpoint("leduc_poker", "os-mccfr", 20),
