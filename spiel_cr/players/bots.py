@@ -7,7 +7,7 @@ state. `PolicyBot` passes the state to its policy.
 
 import dataclasses
 import time
-from typing import cast
+from typing import Any, cast
 
 import numpy as np
 import pyspiel
@@ -21,8 +21,8 @@ from spiel_cr.games.public_tree.game import PublicTreeGame
 from spiel_cr.games.tree.tree import GameTree
 from spiel_cr.games.tree.tree_builder import Game, as_tree
 from spiel_cr.policies.beliefs.bot_beliefs import BotBeliefs
-from spiel_cr.policies.bot_base import PolicyPlayer
-from spiel_cr.policies.policy_adapters import name_of
+from spiel_cr.policies.bot_base import PolicyPlayer, check_seat
+from spiel_cr.policies.policy_adapters import as_policy, name_of
 from spiel_cr.policies.queries import distribution_at
 from spiel_cr.resolving.clock import Clock, Statistics, check_budget
 from spiel_cr.resolving.continual import need_of
@@ -320,19 +320,32 @@ class PolicyBot(PolicyPlayer):
         return list(zip(state.legal_actions(), probabilities, strict=True))
 
 
-def seated(
-    player: pyspiel.Bot | openspiel_policy.Policy, index: int, seed: int
+def as_bot(
+    made: Any, game: pyspiel.Game, player: int, seed: int, name: str
 ) -> pyspiel.Bot:
-    """Return a bot as it is, and a policy as a bot.
+    """Return a user's bot as it is, and a user's policy as a bot.
 
     Args:
-      player: The bot or policy.
-      index: The player whose moves the bot makes.
+      made: A bot, or any policy of `as_policy`.
+      game: The sequential game.
+      player: The player whose moves the bot makes.
       seed: Seed of the actions that a policy's bot draws.
+      name: Name of the argument that is or made the object, for errors.
+
+    Raises:
+      ValueError: If the object is neither a bot nor a policy, or is a bot of the other
+        player.
     """
-    if isinstance(player, pyspiel.Bot):
-        return player
-    return PolicyBot(index, player, seed=seed)
+    if isinstance(made, pyspiel.Bot):
+        check_seat(made, player, name)
+        return made
+    policy = as_policy(made, game, name)
+    if policy is None:
+        raise ValueError(
+            f"{name} made a {type(made).__name__}; return a pyspiel.Bot, a policy, a "
+            f"pair of policies, or a function of a state that returns probabilities"
+        )
+    return PolicyBot(player, policy, seed=seed)
 
 
 def policy_of(bot: pyspiel.Bot) -> openspiel_policy.Policy | None:

@@ -26,7 +26,7 @@ from spiel_cr.players.player_strings import (
     read_string,
 )
 from spiel_cr.policies.bot_base import check_seat, gives_policy
-from spiel_cr.policies.policy_adapters import JointPolicy, as_player, as_policy, probe
+from spiel_cr.policies.policy_adapters import JointPolicy, as_policy, pair_of, probe
 from spiel_cr.policies.result import Result
 from spiel_cr.solvers.representation import (
     PHANTOM,
@@ -96,16 +96,15 @@ def read_player(
     plain = open_game(game).game
     if isinstance(player, str):
         return read_string(player, name, plain)
-    pair = _pair(player)
-    policy = None if pair else as_policy(player, plain, name)
-    if policy is not None:
-        return policy_spec(type(player).__name__, lambda game, seed: policy)
-    if pair is not None:
+    if (pair := pair_of(player)) is not None:
         members = (
             read_player(member, plain, name=f"{name}[{index}]")
             for index, member in enumerate(pair)
         )
         return _pair_spec(plain, tuple(members))
+    policy = as_policy(player, plain, name)
+    if policy is not None:
+        return policy_spec(type(player).__name__, lambda game, seed: policy)
 
     make: Callable[[int, int], Any]
     if isinstance(player, pyspiel.Bot):
@@ -120,14 +119,15 @@ def read_player(
         _check_maker(player, name)
         make = player
     else:
-        raise _no_player(player, name)
+        raise ValueError(
+            f"{name}={player!r} is not a player; give a string such as "
+            f"'resolving(iterations=100)', a policy, a pair of policies, a result of "
+            f"solve, a bot, a function of (player, seed) that makes one, or a function "
+            f"of a state that returns probabilities"
+        )
 
     def make_bot(game: Any, index: int, seed: int) -> pyspiel.Bot:
-        made = make(index, seed)
-        bot = as_player(made, plain, index, name)
-        if bot is None:
-            raise _no_player(made, name)
-        return bots.seated(bot, index, seed)
+        return bots.as_bot(make(index, seed), plain, index, seed, name)
 
     return _ObjectSpec(type(player).__name__, make_bot)
 
@@ -167,24 +167,6 @@ def _pair_spec(game: pyspiel.Game, members: tuple[PlayerSpec, ...]) -> PlayerSpe
         simulates=all(m.simulates for m in members if m.needs_tree),
         is_exact=all(member.is_exact for member in members),
         members=members,
-    )
-
-
-def _pair(player: object) -> tuple[object, object] | None:
-    """Return the parts of players 0 and 1; None: the player is not a pair."""
-    if isinstance(player, Mapping) and set(player) == {0, 1}:
-        return player[0], player[1]
-    if isinstance(player, list | tuple) and len(player) == 2:
-        return player[0], player[1]
-    return None
-
-
-def _no_player(player: object, name: str) -> ValueError:
-    return ValueError(
-        f"{name}={player!r} is not a player; give a string such as "
-        f"'resolving(iterations=100)', a policy, a pair of policies, a result of "
-        f"solve, a bot, a function of (player, seed) that makes one, or a function "
-        f"of a state that returns probabilities"
     )
 
 
@@ -274,7 +256,7 @@ def load_bot(game: Any, bot: str, player: int, *, seed: int = 0) -> pyspiel.Bot:
         name in parentheses: solver=evr-mccfr(batch=512). Other strings are an algorithm
         with its iterations, "cfr+(iterations=10)"; a fixed policy of poker; the path of
         a policy file that ends in .npz; or the module and name of a bot or policy that
-        you wrote, "module:name" (see `plugin_players.load_plugin`).
+        you wrote, "module:name" (see `plugin_players.read_plugin`).
       player: The player whose moves it makes, 0 or 1.
       seed: Seed of all random choices of the bot.
 

@@ -22,14 +22,16 @@ from spiel_cr.common.parameters import Parameters, parse, table_of
 from spiel_cr.games.opening.opened import Openable, open_game
 from spiel_cr.games.public_tree.public_tree_loading import public_tree_game
 from spiel_cr.games.tree.tree_builder import as_tree
-from spiel_cr.players import bots, lookahead_bot, plugin_players
+from spiel_cr.players import bots, lookahead_bot
 from spiel_cr.players.agent_bot import AgentBot, AgentConfig
 from spiel_cr.players.bots import PolicyBot
 from spiel_cr.players.fixed_policies import FIXED_POLICIES, FixedPolicy
 from spiel_cr.players.honest_policy import HonestPolicy
+from spiel_cr.players.plugin_players import read_plugin
 from spiel_cr.players.search_bot import SearchBot, SearchBotConfig
 from spiel_cr.policies.bot_policies import BotPolicy
 from spiel_cr.policies.form_policy import CanonicalPolicy
+from spiel_cr.policies.policy_adapters import as_policy
 from spiel_cr.resolving.continual import need_of
 from spiel_cr.resolving.lookahead.lookahead_config import LookaheadConfig
 from spiel_cr.resolving.resolving_config import ResolvingConfig
@@ -423,16 +425,14 @@ def _algorithm(text: str, name: str) -> dict[str, Any]:
 
 def _plugin(text: str, name: str) -> PlayerSpec:
     """Return the spec of a bot or policy that a user wrote."""
-    plugin_players.check_plugin(text, name)
-
-    def load(game: Openable, player: int, seed: int) -> pyspiel.Bot | Policy:
-        return plugin_players.load_plugin(text, open_game(game).game, player, seed)
+    make, label = read_plugin(text, name), f"bot={text!r}"
 
     def make_bot(game: Openable, player: int, seed: int) -> pyspiel.Bot:
-        return bots.seated(load(game, player, seed), player, seed)
+        plain = open_game(game).game
+        return bots.as_bot(make(plain, player, seed), plain, player, seed, label)
 
     def make_policy(game: Openable, seed: int) -> Policy | None:
-        loaded = load(game, 0, seed)
-        return None if isinstance(loaded, pyspiel.Bot) else loaded
+        plain = open_game(game).game
+        return as_policy(make(plain, 0, seed), plain, label)
 
     return PlayerSpec(text, make_bot, make_policy)

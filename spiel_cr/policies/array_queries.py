@@ -25,6 +25,11 @@ def named(policy: openspiel_policy.Policy) -> str:
     return str(getattr(policy, "name", type(policy).__name__))
 
 
+def as_tabular(policy: object) -> openspiel_policy.TabularPolicy | None:
+    """Return a policy if it is a table of OpenSpiel, otherwise None."""
+    return policy if isinstance(policy, openspiel_policy.TabularPolicy) else None
+
+
 def row_probabilities(
     policy: openspiel_policy.Policy,
     rules: BatchedRules,
@@ -176,9 +181,9 @@ def _rows_source(
     at_once = getattr(policy, "array_probabilities", None)
     if rules is not None and at_once is not None:
         return functools.partial(at_once, rules)
-    table = getattr(policy, "table", None) or policy
+    table = as_tabular(getattr(policy, "table", None) or policy)
     strings = getattr(rules, "information_state_strings", None)
-    if strings is None or not isinstance(table, openspiel_policy.TabularPolicy):
+    if strings is None or table is None:
         return None
     return functools.partial(_table_rows, named(policy), table, rules)
 
