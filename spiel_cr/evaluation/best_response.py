@@ -15,7 +15,7 @@ import pyspiel
 from spiel_cr.common.checks import check_seed
 from spiel_cr.common.executor import IN_PROCESS, Executor, in_order
 from spiel_cr.common.memory import Limit
-from spiel_cr.common.messages import announce, is_wanted, listening, progress_bar
+from spiel_cr.common.messages import announce, listening, progress_bar
 from spiel_cr.evaluation.opponent import Opponent, open_opponent
 from spiel_cr.evaluation.response_config import ResponseConfig
 from spiel_cr.evaluation.response_matches import (
@@ -97,7 +97,6 @@ def best_response(
             seed=seed,
             other_forms=config is None or config.method == "exact",
             memory_limit=memory_limit,
-            progress=progress,
         )
         if config is None and (opponent.form or opponent.abrupt):
             config = ResponseConfig("exact")
@@ -212,7 +211,7 @@ def _strategy(
     if config.method == "lbr":
         return lbr(tree, player, strategy, leaf=config.leaf_for(tree.game)), 0
     response = ismcts_search.search_response(
-        tree, player, strategy, config.search, seed=config.seed, progress=is_wanted()
+        tree, player, strategy, config.search, seed=config.seed
     )
     return response.behaviour, response.simulations
 
@@ -290,8 +289,7 @@ def _play_matches(
     """
     if not isinstance(responder, StateResponder):
         executor = IN_PROCESS
-    source = opponent.for_workers(executor, config.seed)
-    setup = source, player, config, responder if executor.is_in_process else None
+    setup = opponent, player, config, responder if executor.is_in_process else None
     tasks = {number: number for number in range(config.matches)}
     table = None if executor.is_in_process else as_table(opponent.policy)
     matches = []

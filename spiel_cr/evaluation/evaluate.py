@@ -22,7 +22,7 @@ from spiel_cr.common.errors import GameTooLargeError
 from spiel_cr.common.executor import IN_PROCESS, Executor
 from spiel_cr.common.json_log import JsonLog, Record, has_lines
 from spiel_cr.common.memory import Limit
-from spiel_cr.common.messages import announce, is_wanted, progress_bar
+from spiel_cr.common.messages import announce, listening, progress_bar
 from spiel_cr.common.statistics import mean_and_half_width
 from spiel_cr.evaluation import openspiel_evaluator, traversal
 from spiel_cr.evaluation.opponent import build_for_evaluation, open_opponent
@@ -110,15 +110,13 @@ def evaluate(
         spec = read_player(policy, tree.game, name="policy")
         if (source := spec.make_policy(tree, seed)) is not None:
             return evaluate_strategies(tree, _queried(tree, source))
-    first, second = (
-        traversal.traverse(
-            tree,
-            make_bot(policy, tree, player, seed=seed, name="policy"),
-            player,
-            progress=progress,
+    with listening(progress):
+        first, second = (
+            traversal.traverse(
+                tree, make_bot(policy, tree, player, seed=seed, name="policy"), player
+            )
+            for player in range(2)
         )
-        for player in range(2)
-    )
     return evaluate_strategies(tree, (first, second))
 
 
@@ -296,8 +294,7 @@ def evaluate_repeatedly(
     with JsonLog(out, config.method, settings, key=keys, check=check) as log:
         tasks = {key: key for key in _tasks(config)}
         left = sum(key not in log.records for key in tasks)
-        setup = tree, bot, config.seed, executor.is_in_process
-        records = log.map(executor, _BotQueries, setup, tasks)
+        records = log.map(executor, _BotQueries, (tree, bot, config.seed), tasks)
         for _ in progress_bar(
             records, desc="matches", total=left, disable=not config.plays
         ):
@@ -320,11 +317,8 @@ def _tasks(config: EvaluatorConfig) -> Iterator[tuple[int, ...]]:
 class _BotQueries:
     """Queries and matches of bots; each (repeat, player) has its own bot."""
 
-    def __init__(
-        self, tree: GameTree, name: str, seed: int, progress: bool | None
-    ) -> None:
+    def __init__(self, tree: GameTree, name: str, seed: int) -> None:
         self._tree, self._name, self._seed = tree, name, seed
-        self._progress = progress and is_wanted()
         self._bot: tuple[tuple[int, int], pyspiel.Bot] | None = None
 
     def __call__(self, key: tuple[int, ...]) -> Record:
@@ -341,7 +335,7 @@ class _BotQueries:
             observed = traversal.play(tree, bot, match[0], seed=seed)
             row = {**observed._asdict(), "work": observed.work._asdict()}
         else:
-            queried = traversal.traverse(tree, bot, progress=self._progress)
+            queried = traversal.traverse(tree, bot)
             behaviour = queried.behaviour.tolist()
             row = {"behaviour": behaviour, "work": queried.work._asdict()}
         return {"repeat": repeat, "player": player, **row}
@@ -369,9 +363,7 @@ def _evaluate_lines(
 def _build_tree(game: str, bot: str, method: str, limit: Limit) -> GameTree:
     """Build the game tree; if it is too large, the error names an alternative."""
     try:
-        return as_tree(
-            game, observations=True, memory_limit=limit, progress=is_wanted()
-        )
+        return as_tree(game, observations=True, memory_limit=limit)
     except GameTooLargeError as error:
         file = read_string(bot, "bot").file
         if file is None or not file.is_of_public_tree:

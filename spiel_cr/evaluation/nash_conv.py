@@ -1,6 +1,7 @@
 """NashConv of a policy, computed by exact best responses of both players."""
 
 from spiel_cr.common.memory import Limit
+from spiel_cr.common.messages import listening
 from spiel_cr.evaluation.opponent import open_opponent
 from spiel_cr.games.opening.identity import same_game
 from spiel_cr.games.opening.opened import open_game
@@ -44,5 +45,5 @@ def nash_conv(
     if isinstance(policy, Result) and policy.form is not None:
         if same_game(policy.game, open_game(game).game):
             return policy.nash_conv()
-    opponent = open_opponent(policy, game, memory_limit=memory_limit, progress=progress)
-    return opponent.nash_conv()
+    with listening(progress):
+        return open_opponent(policy, game, memory_limit=memory_limit).nash_conv()

@@ -7,7 +7,7 @@ game tree or, if the tree is too large, on OpenSpiel's states.
 
 import math
 import time
-from typing import NamedTuple, TypeAlias, cast
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 import pyspiel
@@ -89,6 +89,7 @@ class Opponent(NamedTuple):
         given.
       abrupt: Exact evaluation of an abrupt phantom game, which has no form; None for
         other games.
+      seed: Seed of `open_opponent`.
     """
 
     name: str
@@ -100,6 +101,11 @@ class Opponent(NamedTuple):
     bots: tuple[pyspiel.Bot, pyspiel.Bot] | None = None
     too_large: GameTooLargeError | MoreKnowledgeError | None = None
     abrupt: AbruptEvaluation | None = None
+    seed: int = 0
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Return how worker processes make the opponent, without forms but the tree."""
+        return _again, (self.name, self.game, self.tree, self.seed)
 
     @property
     def tree(self) -> GameTree | None:
@@ -158,12 +164,6 @@ class Opponent(NamedTuple):
         behaviours = in_player_order(player, response, self.strategy()[1 - player])
         return form_policy(self.form, behaviours)
 
-    def for_workers(self, executor: Executor, seed: int) -> "Opponent | OpponentSource":
-        """Return the argument of `rebuild_opponent` for worker processes."""
-        if executor.is_in_process:
-            return self
-        return self.name, self.game, self.tree, seed
-
     def bot(self, seat: int, seed: int) -> pyspiel.Bot:
         """Return the bot that plays as a player: its own bot, or one of its policy."""
         if self.bots is not None:
@@ -180,7 +180,6 @@ def open_opponent(
     other_forms: bool = True,
     memory_limit: Limit = None,
     seconds: float = math.inf,
-    progress: bool | None = None,
     executor: Executor = IN_PROCESS,
 ) -> Opponent:
     """Open a game and a player of it.
@@ -200,7 +199,6 @@ def open_opponent(
       memory_limit: Largest memory for the game tree and other forms.
       seconds: Time for building the form and querying the policy on it. If that would
         take longer, the game counts as too large, unless the policy needs its tree.
-      progress: Whether to show progress bars on stderr.
       executor: Executor whose workers query a bot at every infoset of the game tree, if
         the bot has a string and its strategy does not depend on earlier queries.
 
@@ -228,7 +226,6 @@ def open_opponent(
                 memory_limit,
                 worlds=other_forms and not spec.needs_tree,
                 seconds=math.inf if spec.needs_tree else seconds,
-                progress=progress,
                 solved=getattr(policy, "form", None),
             )
     except GameTooLargeError as error:
@@ -243,7 +240,7 @@ def open_opponent(
         lazy = not executor.is_in_process
         policy = as_policy_source(spec, playable, seed=seed, lazy=lazy)
     name = player if isinstance(player, str) else type(player).__name__
-    target = Opponent(name, loaded, policy, bots=rivals, too_large=too_large)
+    target = Opponent(name, loaded, policy, bots=rivals, too_large=too_large, seed=seed)
     if form is not None:
         target = target._replace(form=form, sequence_form=form.sequence_form)
     if is_object:
@@ -254,56 +251,41 @@ def open_opponent(
         return target
     try:
         if form is not None:
-            behaviour = query(
-                form, policy, deadline=until, executor=executor, progress=progress
-            )
+            behaviour = query(form, policy, deadline=until, executor=executor)
             if target.tree is None:
                 target = target._replace(policy=form_policy(form, behaviour))
             return target._replace(behaviour=behaviour)
-        return _without_tree(
-            target, opened, other_forms, seconds, memory_limit, progress
-        )
+        if not other_forms:
+            return target
+        return _on_other_form(target, opened, seconds, memory_limit)
     except (GameTooLargeError, MoreKnowledgeError) as error:
         return target._replace(form=None, sequence_form=None, too_large=error)
 
 
-def _without_tree(
-    target: Opponent,
-    opened: Opened,
-    other_forms: bool,
-    seconds: float,
-    memory_limit: Limit,
-    progress: bool | None,
+def _on_other_form(
+    target: Opponent, opened: Opened, seconds: float, memory_limit: Limit
 ) -> Opponent:
     """Evaluate a policy on a form of the game other than its tree, if there is one."""
     policy = target.policy
-    if other_forms and seconds == math.inf:
-        policy = _query_private_states(opened, policy, memory_limit, progress) or policy
+    if seconds == math.inf:
+        policy = _query_private_states(opened, policy, memory_limit) or policy
     of_public_tree = _public_tree_policy(policy)
-    if other_forms and of_public_tree is not None:
+    if of_public_tree is not None:
         return _on_public_tree(target, of_public_tree, memory_limit)
-    if other_forms and seconds == math.inf:
+    if seconds == math.inf:
         abrupt = abrupt_game(opened, memory_limit)
         if abrupt is not None:
-            evaluation = AbruptEvaluation(abrupt, policy, progress=progress)
-            return target._replace(abrupt=evaluation)
+            return target._replace(abrupt=AbruptEvaluation(abrupt, policy))
     return target
 
 
-# An opponent's name, its game, its game tree if it has one, and the seed of
-# `open_opponent`.
-OpponentSource: TypeAlias = tuple[str, pyspiel.Game, GameTree | None, int]
-
-
-def rebuild_opponent(source: Opponent | OpponentSource) -> Opponent:
-    """Make an opponent again in another process, from its string and without a form."""
-    if isinstance(source, Opponent):
-        return source
-    name, game, tree, seed = source
+def _again(name: str, game: pyspiel.Game, tree: GameTree | None, seed: int) -> Opponent:
+    """Make an opponent again in another process, from its string."""
     spec = read_player(name, game)
     playable = tree or _form_for(spec, game)
     policy = as_policy_source(spec, playable, seed=seed)
-    return Opponent(name, game, policy, bots=spec.bots_behind(playable, seed))
+    rivals = spec.bots_behind(playable, seed)
+    return Opponent(name, game, policy, bots=rivals, seed=seed)
 
 
 def _form_for(spec: PlayerSpec, game: pyspiel.Game) -> SimulatedGame | pyspiel.Game:
@@ -317,7 +299,6 @@ def build_for_evaluation(
     *,
     worlds: bool = True,
     seconds: float = math.inf,
-    progress: bool | None = None,
     solved: HasSequenceForm | None = None,
 ) -> GameTree | PhantomGame:
     """Build the form on which policies of a game are evaluated.
@@ -328,7 +309,6 @@ def build_for_evaluation(
       worlds: Whether to build the phantom form of phantom games that are large or have
         imperfect recall.
       seconds: Time for building the form.
-      progress: Whether to show progress bars on stderr.
       solved: A form of the game that already exists; it is returned if it is the one
         that would be built.
 
@@ -351,7 +331,7 @@ def build_for_evaluation(
                 source, seconds = solved, math.inf
         if seconds < math.inf:
             _check_seconds(opened, chosen, seconds)
-    form, _ = represent(source, options, need, progress=progress)
+    form, _ = represent(source, options, need)
     return cast(GameTree | PhantomGame, form)
 
 
@@ -393,10 +373,7 @@ def _check_belongs(policy: object, tree: GameTree | None) -> None:
 
 
 def _query_private_states(
-    opened: Opened,
-    policy: openspiel_policy.Policy,
-    memory_limit: Limit,
-    progress: bool | None,
+    opened: Opened, policy: openspiel_policy.Policy, memory_limit: Limit
 ) -> FormPolicy | None:
     """Query a policy at all private states.
 
@@ -412,14 +389,14 @@ def _query_private_states(
     if not (at_once or is_queried):
         return None
     try:
-        form = public_tree_game(opened, progress=progress, memory_limit=memory_limit)
+        form = public_tree_game(opened, memory_limit=memory_limit)
     except GameTooLargeError:
         raise
     except ValueError:  # the game cannot be declared with these parameters
         return None
     if not at_once and sum(map(len, form.decisions)) > _MOST_QUERIED:
         return None
-    return FormPolicy(form, query(form, policy, progress=progress))
+    return FormPolicy(form, query(form, policy))
 
 
 def _public_tree_policy(policy: object) -> FormPolicy | None:

@@ -7,9 +7,8 @@ import numpy as np
 import pyspiel
 from open_spiel.python import policy as openspiel_policy
 
-from spiel_cr.common.messages import is_wanted
 from spiel_cr.evaluation.control_variates import Luck, without_luck
-from spiel_cr.evaluation.opponent import Opponent, OpponentSource, rebuild_opponent
+from spiel_cr.evaluation.opponent import Opponent
 from spiel_cr.evaluation.referee import play_match
 from spiel_cr.evaluation.response_config import ResponseConfig, SearchConfig
 from spiel_cr.evaluation.responses.ismcts_bot import ISMCTSBRBot, Predictor
@@ -123,7 +122,7 @@ class ResponseMatches:
 
     def __init__(
         self,
-        source: Opponent | OpponentSource,
+        opponent: Opponent,
         player: int,
         config: ResponseConfig,
         responder: pyspiel.Bot | None = None,
@@ -134,13 +133,12 @@ class ResponseMatches:
         rollouts of `config`, unless the opponent is a bot that `Learns`.
 
         Args:
-          source: The opponent, or its source in workers. A bot that `Learns` is reset
-            before each match, so that matches are independent.
+          opponent: The opponent. A bot that `Learns` is reset before each match, so
+            that matches are independent.
           player: The responder.
           config: Settings with the seed of the matches.
           responder: The bot that responds; None for a new `state_responder`.
         """
-        opponent = rebuild_opponent(source)
         if responder is None:
             responder, _ = state_responder(opponent, player, config)
         self._opponent, self._player, self._config = opponent, player, config
@@ -227,9 +225,7 @@ def state_responder(
     predictor, simulations = Predictor(rollout=rollout_of(policy, config.search)), 0
     if config.method == "learned":
         settings = LearningConfig(search=config.search, rounds=config.rounds)
-        learned = learn_response(
-            game, player, policy, settings, seed=seed, progress=is_wanted()
-        )
+        learned = learn_response(game, player, policy, settings, seed=seed)
         predictor = predictor._replace(prior_and_value=learned.prior_and_value)
         simulations = learned.simulations
     responder = ISMCTSBRBot(

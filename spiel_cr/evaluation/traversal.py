@@ -130,11 +130,7 @@ class Interview:
 
 
 def traverse(
-    tree: GameTree,
-    bot: pyspiel.Bot,
-    player: int | None = None,
-    *,
-    progress: bool | None = None,
+    tree: GameTree, bot: pyspiel.Bot, player: int | None = None
 ) -> QueriedStrategy:
     """Query a bot once at each of its infosets.
 
@@ -147,7 +143,6 @@ def traverse(
       tree: The game tree of the bot's game.
       bot: The bot; `restart` is called once, at the beginning.
       player: The bot's player; None if the bot has a method `player_id`.
-      progress: Whether to show a progress bar on stderr.
 
     Raises:
       ValueError: If the bot does not provide a distribution over legal actions.
@@ -168,7 +163,7 @@ def traverse(
         order = _by_matches(infosets.decisions)
     else:
         order = by_subgames(tree, player)
-    bar = progress_bar(order, desc=f"seat {player}", progress=progress)
+    bar = progress_bar(order, desc=f"seat {player}")
     states = states_in_order(tree.game, tree.histories, infosets.history[order])
     for infoset, state in zip(bar, states, strict=True):
         if learner is not None:
