@@ -1,4 +1,4 @@
-"""Best responses to a policy or bot: exact, searched, local or learned.
+"""Best responses to a policy or bot: exact, searched, local or learned; NashConv.
 
 On a represented game, a response is a strategy, and its value is exact. Otherwise the
 responder looks ahead during matches on OpenSpiel's states. If the opponent's strategy
@@ -34,12 +34,15 @@ from spiel_cr.evaluation.result import (
     from_same_deals,
 )
 from spiel_cr.games.histories import moves_along
+from spiel_cr.games.opening.identity import same_game
+from spiel_cr.games.opening.opened import open_game
 from spiel_cr.games.tree.tree import GameTree
 from spiel_cr.games.tree.tree_builder import Game
 from spiel_cr.players import bots
-from spiel_cr.players.player_specs import PlayerLike, check_order
+from spiel_cr.players.player_specs import PlayerLike, PolicyLike, check_order
 from spiel_cr.policies import best_responses, conversions
 from spiel_cr.policies.beliefs import tree_posterior
+from spiel_cr.policies.result import Result
 from spiel_cr.solvers.locks import Locks
 from spiel_cr.solvers.mccfr.table.table_policy import as_table
 
@@ -117,6 +120,45 @@ def best_response(
         game=str(opponent.game),
         policy=opponent.name,
     )
+
+
+def nash_conv(
+    game: Game,
+    policy: PolicyLike,
+    *,
+    memory_limit: Limit = None,
+    progress: bool | None = None,
+) -> float:
+    """Compute the exact NashConv of a policy of both players.
+
+    NashConv is the sum of what both players gain by exact best responses, in the game's
+    units; exploitability in most papers is half of it. OpenSpiel's
+    `exploitability.nash_conv` returns the same number. Node locks of a result are
+    lifted; `Result.nash_conv_with_locks` returns the loss at unlocked infosets alone.
+
+    Args:
+      game: OpenSpiel game string, game, or game tree.
+      policy: An OpenSpiel policy, a result of `solve` or `resolve`, or a string such as
+        "uniform", "cfr+(iterations=10)" or the path of a file.
+      memory_limit: Largest memory for the representation of the game, as in `solve`.
+      progress: Whether to show progress on stderr. If None, after ten seconds if stderr
+        is a terminal.
+
+    Raises:
+      GameTooLargeError: If the game does not fit into memory; see `best_response`.
+      ValueError: If it is not a policy of the game, or the arguments are exchanged.
+
+    Example:
+      >>> import spiel_cr
+      >>> round(spiel_cr.nash_conv("kuhn_poker", "uniform"), 6)
+      0.916667
+    """
+    check_order(game, policy, "nash_conv(game, policy)")
+    if isinstance(policy, Result) and policy.form is not None:
+        if same_game(policy.game, open_game(game).game):
+            return policy.nash_conv()
+    with listening(progress):
+        return open_opponent(policy, game, memory_limit=memory_limit).nash_conv()
 
 
 def respond(

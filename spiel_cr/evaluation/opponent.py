@@ -35,7 +35,7 @@ from spiel_cr.games.sequence_form.layout import SequenceForm
 from spiel_cr.games.tree.tree import GameTree
 from spiel_cr.games.tree.tree_builder import Game
 from spiel_cr.players.bots import PolicyBot
-from spiel_cr.players.player_specs import PlayerLike, as_policy_source, read_player
+from spiel_cr.players.player_specs import PlayerLike, read_player
 from spiel_cr.players.player_strings import PlayerSpec
 from spiel_cr.policies.array_queries import rules_for
 from spiel_cr.policies.behaviour_files import form_policy
@@ -212,7 +212,7 @@ def open_opponent(
     is_object, policy = not isinstance(player, str), None
     if is_object and not spec.needs_tree:
         # A policy of another game is rejected before any work.
-        policy = as_policy_source(spec, loaded, seed=seed)
+        policy = spec.policy(loaded, seed, lazy=False)
     built = _built_form(game)
     of_public_tree = _public_tree_policy(policy) is not None
     if spec.file is not None:
@@ -237,8 +237,7 @@ def open_opponent(
     playable = form or _form_for(spec, loaded)
     rivals = spec.bots_behind(playable, seed)
     if policy is None:
-        lazy = not executor.is_in_process
-        policy = as_policy_source(spec, playable, seed=seed, lazy=lazy)
+        policy = spec.policy(playable, seed, lazy=not executor.is_in_process)
     name = player if isinstance(player, str) else type(player).__name__
     target = Opponent(name, loaded, policy, bots=rivals, too_large=too_large, seed=seed)
     if form is not None:
@@ -283,7 +282,7 @@ def _again(name: str, game: pyspiel.Game, tree: GameTree | None, seed: int) -> O
     """Make an opponent again in another process, from its string."""
     spec = read_player(name, game)
     playable = tree or _form_for(spec, game)
-    policy = as_policy_source(spec, playable, seed=seed)
+    policy = spec.policy(playable, seed, lazy=False)
     rivals = spec.bots_behind(playable, seed)
     return Opponent(name, game, policy, bots=rivals, seed=seed)
 

@@ -6,8 +6,7 @@ import numpy as np
 import pyspiel
 
 from spiel_cr.common.checks import COUNT, check_settings
-from spiel_cr.players.fixed_policies import FixedPolicy
-from spiel_cr.players.poker_roles import NotPokerError
+from spiel_cr.players.fixed_policies import FixedPolicy, NotPokerError
 from spiel_cr.policies.beliefs.state_posterior import PARTICLES
 
 # The methods that find responses, for `best_response` and `exploit`.

@@ -17,8 +17,7 @@ import pyspiel
 from spiel_cr.common.checks import check_iterations, check_seed
 from spiel_cr.games.histories import moves_along
 from spiel_cr.games.opening.game_checks import chance_outcomes, player_return
-from spiel_cr.players.fixed_policies import FixedPolicy
-from spiel_cr.players.poker_roles import NotPokerError, PokerRoles
+from spiel_cr.players.fixed_policies import FixedPolicy, NotPokerError, PokerRoles
 from spiel_cr.policies.conversions import StatePolicy
 from spiel_cr.policies.rollouts import (
     REMEMBERED,

@@ -184,22 +184,15 @@ def _check_maker(make: Callable[..., object], name: str) -> None:
 
 
 def as_policy_source(
-    player: PlayerLike | PlayerSpec,
-    game: Any,
-    *,
-    seed: int = 0,
-    name: str = "policy",
-    lazy: bool = False,
+    player: PlayerLike, game: Any, *, seed: int = 0, name: str = "policy"
 ) -> openspiel_policy.Policy:
     """Make the policy of both players that a player follows, for `queries.query`.
 
     Args:
-      player: Any player, or its spec.
+      player: Any player.
       game: The game: a string, OpenSpiel's, or the form that the player needs.
       seed: Seed of sampled algorithms and of bots.
       name: The argument's name, for errors.
-      lazy: Whether a bot is made at the first query. Otherwise a bot that cannot play
-        the game is an error now.
 
     Returns:
       A policy of OpenSpiel's Python interface. That of a bot is a `BotPolicy`.
@@ -208,17 +201,7 @@ def as_policy_source(
       OSError: If a policy file cannot be read.
       ValueError: If the argument is not a player of the game.
     """
-    spec = player
-    if not isinstance(spec, PlayerSpec):
-        spec = read_player(player, game, name=name)
-    recipe = None
-    if spec.is_exact and isinstance(player, str | PlayerSpec):
-        recipe = _policy_again, spec.name, game, seed
-    return spec.policy(game, seed, recipe=recipe, lazy=lazy)
-
-
-def _policy_again(text: str, game: Any, seed: int) -> openspiel_policy.Policy:
-    return as_policy_source(text, game, seed=seed)
+    return read_player(player, game, name=name).policy(game, seed, lazy=False)
 
 
 def make_bot(

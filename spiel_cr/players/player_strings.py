@@ -22,7 +22,7 @@ from spiel_cr.common.parameters import Parameters, parse, table_of
 from spiel_cr.games.opening.opened import Openable, open_game
 from spiel_cr.games.public_tree.public_tree_loading import public_tree_game
 from spiel_cr.games.tree.tree_builder import as_tree
-from spiel_cr.players import bots, lookahead_bot
+from spiel_cr.players import bots
 from spiel_cr.players.agent_bot import AgentBot, AgentConfig
 from spiel_cr.players.bots import PolicyBot
 from spiel_cr.players.fixed_policies import FIXED_POLICIES, FixedPolicy
@@ -80,7 +80,6 @@ class PlayerSpec:
         game: Openable,
         seed: int,
         *,
-        recipe: tuple[Any, ...] | None = None,
         lazy: bool = True,
     ) -> Policy:
         """Make the policy of both players; a bot's answers are its policy.
@@ -88,15 +87,16 @@ class PlayerSpec:
         Args:
           game: The game; in the form that the player needs.
           seed: Seed of sampled algorithms and of bots.
-          recipe: The recipe of a bot's policy, see `BotPolicy`.
-          lazy: Whether a bot is made at the first query, and not now.
+          lazy: Whether a bot is made at the first query. Otherwise a bot that cannot
+            play the game is an error now.
         """
         policy = self.make_policy(game, seed)
         if policy is not None:
             return policy
         make = functools.partial(self.make_bot, game)
         bot_policy = BotPolicy(open_game(game).game, make, seed=seed)
-        bot_policy.recipe = recipe
+        if self.is_exact:
+            bot_policy.recipe = _policy_again, self.name, game, seed
         if not lazy:
             bot_policy.bot(0)
         return bot_policy
@@ -130,6 +130,10 @@ class PlayerSpec:
             for player, bot in enumerate(pair)
         )
         return first, second
+
+
+def _policy_again(text: str, game: Openable, seed: int) -> Policy:
+    return read_string(text).policy(game, seed)
 
 
 def policy_spec(
@@ -173,8 +177,8 @@ def _resolving(text: str, values: dict[str, Any]) -> PlayerSpec:
     if not {"iterations", "move_ms"} & set(values):
         values["move_ms"] = 100.0 if lookahead is None else 1000.0
     if lookahead is not None:
-        values.setdefault("solver", lookahead_bot.DEFAULT_SOLVER)
-        values.setdefault("gadget", lookahead_bot.DEFAULT_GADGET)
+        values.setdefault("solver", bots.DEFAULT_SOLVER)
+        values.setdefault("gadget", bots.DEFAULT_GADGET)
     config = ResolvingConfig(**values)
     if lookahead is None:
         forms: list[tuple[Any, Any]] = []
@@ -195,7 +199,7 @@ def _resolving(text: str, values: dict[str, Any]) -> PlayerSpec:
     lookahead.check(config)
     return PlayerSpec(
         text,
-        lambda game, player, seed: lookahead_bot.LookaheadResolvingBot(
+        lambda game, player, seed: bots.LookaheadResolvingBot(
             open_game(game).game, player, config, lookahead=lookahead, seed=seed
         ),
     )

@@ -31,8 +31,7 @@ from spiel_cr.games.sequence_form.decisions import Decisions
 from spiel_cr.games.simulation import keys
 from spiel_cr.games.simulation.boards import BetTree, BoardRules, Group
 from spiel_cr.games.tree.tree import GameTree
-from spiel_cr.players.fixed_policies import FixedPolicy
-from spiel_cr.players.poker_roles import NotPokerError
+from spiel_cr.players.fixed_policies import FixedPolicy, NotPokerError
 from spiel_cr.policies import conversions
 from spiel_cr.policies.beliefs import tree_posterior
 from spiel_cr.policies.beliefs.state_posterior import StatePosterior
