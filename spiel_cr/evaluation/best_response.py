@@ -275,7 +275,7 @@ def _respond_on_states(
                 opponent, player, "lbr", means, None, seconds=seconds
             )
     announce(f"{config.method} response of player {player}, on states")
-    responder, simulations = state_responder(opponent, player, config)
+    responder = state_responder(opponent, player, config)
     behaviour: np.ndarray | None = None
     returns: np.ndarray | None = None
     half_width = None
@@ -294,7 +294,7 @@ def _respond_on_states(
         config.method,
         returns,
         behaviour,
-        simulations=simulations + count,
+        simulations=count,
         seconds=time.perf_counter() - start,
         plain_half_width=half_width,
         beliefs=beliefs,

@@ -140,7 +140,7 @@ class ResponseMatches:
           responder: The bot that responds; None for a new `state_responder`.
         """
         if responder is None:
-            responder, _ = state_responder(opponent, player, config)
+            responder = state_responder(opponent, player, config)
         self._opponent, self._player, self._config = opponent, player, config
         self._responder, self._is_known = responder, opponent.bots is None
         self._rival = opponent.bot(1 - player, config.seed)
@@ -191,16 +191,15 @@ class ResponseMatches:
 
 def state_responder(
     opponent: Opponent, player: int, config: ResponseConfig
-) -> tuple[StateResponder, int]:
+) -> StateResponder:
     """Make a bot that looks ahead during matches.
+
+    The simulations that a bot learned from beforehand count as its own.
 
     Args:
       opponent: The opponent, whose policy the bot uses.
       player: The responder.
       config: Method ("ismcts", "lbr" or "learned") and settings.
-
-    Returns:
-      The bot, and the number of simulations that it learned from before.
     """
     game, policy, seed = opponent.game, opponent.policy, config.seed
     belief = StatePosterior(
@@ -212,7 +211,7 @@ def state_responder(
         seed=seed,
     )
     if config.method == "lbr":
-        local = LBRBot(
+        return LBRBot(
             game,
             player,
             policy,
@@ -221,7 +220,6 @@ def state_responder(
             seed=seed,
             belief=belief,
         )
-        return local, 0
     predictor, simulations = Predictor(rollout=rollout_of(policy, config.search)), 0
     if config.method == "learned":
         settings = LearningConfig(search=config.search, rounds=config.rounds)
@@ -237,7 +235,8 @@ def state_responder(
         predictor=predictor,
         belief=belief,
     )
-    return responder, simulations
+    responder.simulations = simulations
+    return responder
 
 
 def rollout_of(

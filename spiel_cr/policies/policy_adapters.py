@@ -17,14 +17,15 @@ import pyspiel
 from open_spiel.python import policy as openspiel_policy
 
 from spiel_cr.common.errors import InvalidPolicyError
+from spiel_cr.games.histories import TERMINAL
 from spiel_cr.games.opening.batched_rules import BatchedRules
-from spiel_cr.games.opening.game_checks import chance_outcomes
 from spiel_cr.games.opening.identity import check_same_decisions
 from spiel_cr.policies import conversions
 from spiel_cr.policies.array_queries import as_tabular, member
 from spiel_cr.policies.conversions import SUM_TOLERANCE, StatePolicy
 from spiel_cr.policies.queries import contradiction, distribution, place_of, short_text
 from spiel_cr.policies.result import Result
+from spiel_cr.policies.rollouts import play_on
 from spiel_cr.policies.turns import is_simultaneous, simultaneous_state
 
 # Largest number of answers that are stored for comparison with later answers.
@@ -360,16 +361,8 @@ def probe(policy: openspiel_policy.Policy, game: pyspiel.Game) -> None:
         if number and time.perf_counter() > end:
             return
         state = game.new_initial_state()
-        while not state.is_terminal():
-            player = state.current_player()
-            if state.is_chance_node():
-                actions, probabilities = zip(*chance_outcomes(state), strict=True)
-                action = random.choice(
-                    actions, p=np.array(probabilities) / sum(probabilities)
-                )
-            else:
-                if adapted[player]:
-                    for _ in range(2):
-                        pair[player].action_probabilities(state)
-                action = random.choice(state.legal_actions())
-            state.apply_action(int(action))
+        while (player := play_on(state, {}, random.random)) != TERMINAL:
+            if adapted[player]:
+                for _ in range(2):
+                    pair[player].action_probabilities(state)
+            state.apply_action(int(random.choice(state.legal_actions())))
