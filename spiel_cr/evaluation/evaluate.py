@@ -28,7 +28,7 @@ from spiel_cr.evaluation import openspiel_evaluator, traversal
 from spiel_cr.evaluation.opponent import build_for_evaluation, open_opponent
 from spiel_cr.evaluation.result import Evaluation
 from spiel_cr.evaluation.traversal import QueriedStrategy, Work
-from spiel_cr.games.phantom.game import PhantomGame
+from spiel_cr.games.game_form import HasSequenceForm
 from spiel_cr.games.tree.tree import GameTree
 from spiel_cr.games.tree.tree_builder import Game, as_tree
 from spiel_cr.players.player_specs import (
@@ -103,9 +103,9 @@ def evaluate(
         )
     if isinstance(policy, str):
         read_string(policy, "policy")
-    tree = build_for_evaluation(game, memory_limit)
-    if isinstance(tree, PhantomGame):
-        return _evaluate_phantom_game(tree, policy, seed, memory_limit)
+    form = build_for_evaluation(game, memory_limit)
+    if (tree := form.tree) is None:
+        return _evaluate_without_tree(form, policy, seed, memory_limit)
     if not isinstance(policy, str):
         spec = read_player(policy, tree.game, name="policy")
         if (source := spec.make_policy(tree, seed)) is not None:
@@ -138,14 +138,14 @@ def _queried(
     return first, second
 
 
-def _evaluate_phantom_game(
-    game: PhantomGame, policy: PlayerLike, seed: int, memory_limit: Limit
+def _evaluate_without_tree(
+    form: HasSequenceForm, policy: PlayerLike, seed: int, memory_limit: Limit
 ) -> Evaluation:
     """Evaluate a player of a large phantom game; a bot by its answers."""
     start = time.perf_counter()
-    opponent = open_opponent(policy, game, seed=seed, memory_limit=memory_limit)
+    opponent = open_opponent(policy, form, seed=seed, memory_limit=memory_limit)
     opponent.strategy()  # raises an error if the policy has more knowledge
-    infosets = sum(map(len, game.decisions))
+    infosets = sum(map(len, form.decisions))
     work = Work(infosets, seconds=time.perf_counter() - start)
     return _evaluation(opponent.nash_conv(), infosets, infosets, work, "spiel_cr")
 

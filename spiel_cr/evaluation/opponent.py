@@ -40,7 +40,6 @@ from spiel_cr.players.player_strings import PlayerSpec
 from spiel_cr.policies.array_queries import rules_for
 from spiel_cr.policies.behaviour_files import form_policy
 from spiel_cr.policies.best_responses import value_bounds
-from spiel_cr.policies.conversions import behaviour_from_reach
 from spiel_cr.policies.form_policy import FormPolicy
 from spiel_cr.policies.policy_adapters import probe
 from spiel_cr.policies.queries import query
@@ -52,6 +51,7 @@ from spiel_cr.solvers.representation import (
     PHANTOM,
     PUBLIC_TREE,
     SIMULATOR,
+    TREE,
     FormRequirements,
     GameOptions,
     SimulatedGame,
@@ -110,7 +110,7 @@ class Opponent(NamedTuple):
     @property
     def tree(self) -> GameTree | None:
         """The game tree; None if it is too large, or the policy has another form."""
-        return self.form if isinstance(self.form, GameTree) else None
+        return None if self.form is None else self.form.tree
 
     def strategy(self) -> Behaviours:
         """Return the policy on the form, each float64 [S]; an estimate if it has bots.
@@ -339,14 +339,25 @@ def _built_form(game: object) -> GameTree | PhantomGame | None:
     return game if isinstance(game, GameTree | PhantomGame) else None
 
 
+def _phantom_seconds(opened: Opened, most: float) -> float:
+    """Estimate how long building the phantom form takes."""
+    rules = phantom_rules(opened.rules)
+    assert rules is not None
+    return estimate_phantom_worlds(opened.game, rules) / _WORLDS_A_SECOND
+
+
+def _tree_seconds(opened: Opened, most: float) -> float:
+    """Estimate how long building the game tree takes, up to `most` seconds."""
+    speed = _STATES_A_SECOND if opened.rules is None else _RULES_A_SECOND
+    return estimate_histories(opened.game, threshold=speed * most) / speed
+
+
+_SECONDS = {PHANTOM: _phantom_seconds, TREE: _tree_seconds}
+
+
 def _check_seconds(opened: Opened, form: str, seconds: float) -> None:
     """Raise GameTooLargeError if building a form takes clearly longer."""
-    rules = phantom_rules(opened.rules)
-    if rules is not None and form == PHANTOM:
-        need = estimate_phantom_worlds(opened.game, rules) / _WORLDS_A_SECOND
-    else:
-        speed = _STATES_A_SECOND if opened.rules is None else _RULES_A_SECOND
-        need = estimate_histories(opened.game, threshold=speed * seconds) / speed
+    need = _SECONDS[form](opened, seconds)
     if need > seconds:
         raise GameTooLargeError(
             f"building {opened.game} would take about {need:.2g} s, longer "
@@ -427,19 +438,11 @@ def _on_public_tree(
     remedy = "choose ismcts, lbr or learned"
     memory.check_need(purpose, need, memory_limit, remedy)
     sequence_form = with_values(form, form.sequence_form, dtype)
-    first, second = policy.behaviour
+    behaviour = policy.behaviour
     if sequence_form.evaluator is None:
-        first, second = (
-            behaviour_from_reach(decisions, behaviour)
-            for decisions, behaviour in zip(
-                sequence_form.decisions, policy.behaviour, strict=True
-            )
-        )
+        behaviour = query(form, policy)
     return target._replace(
-        policy=policy,
-        form=form,
-        sequence_form=sequence_form,
-        behaviour=(first, second),
+        policy=policy, form=form, sequence_form=sequence_form, behaviour=behaviour
     )
 
 

@@ -1,7 +1,7 @@
 """Queries of policies for arrays of states, by a game's batched rules."""
 
 import functools
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -57,16 +57,13 @@ def row_probabilities(
 
 
 def rules_for(
-    game: pyspiel.Game,
-    policy: openspiel_policy.Policy,
-    players: Sequence[int] = (0, 1),
+    game: pyspiel.Game, policy: openspiel_policy.Policy
 ) -> BatchedRules | None:
     """Return batched rules by which a policy can be queried, or None.
 
     Args:
       game: The game.
       policy: The policy. A strategy of a phantom game has its own batched rules.
-      players: The players at whose decisions it is queried.
     """
     if (rules := getattr(policy, "rules", None)) is not None:
         return rules
@@ -78,7 +75,7 @@ def rules_for(
         legal = rules.legal_actions_mask(rows)
         if player == CHANCE:
             legal = legal & (rules.chance_probabilities(rows) > 0)
-        elif player in players:
+        else:
             try:
                 row_probabilities(policy, rules, rows, player, legal)
             except InvalidPolicyError:

@@ -195,16 +195,16 @@ def _strategy_on(form: Any, policy: Any, player: int) -> np.ndarray | None:
 
 
 def _query_in_workers(
-    form: Any, policy: Any, executor: Executor, deadline: float
+    form: GameForm, policy: Any, executor: Executor, deadline: float
 ) -> None:
     """Query copies of a bot in workers, and let the bot's policy keep their answers."""
-    recipe = getattr(policy, "recipe", None)
-    if recipe is None or not isinstance(form, GameTree):
+    recipe, tree = getattr(policy, "recipe", None), form.tree
+    if recipe is None or tree is None:
         return
-    histories = np.concatenate([infosets.history for infosets in form.infosets])
+    histories = np.concatenate([infosets.history for infosets in tree.infosets])
     if len(histories) < _FEWEST_IN_WORKERS:
         return
-    paths = form.histories.paths_to(histories)
+    paths = tree.histories.paths_to(histories)
     tasks = {i: paths[i : i + _TASK] for i in range(0, len(paths), _TASK)}
     results = executor.map(_bot_in_worker, recipe, tasks)
     bar = progress_bar(total=len(paths), desc="infosets")

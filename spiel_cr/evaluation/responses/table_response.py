@@ -26,6 +26,7 @@ from spiel_cr.games.simulation.key_making import STRINGS
 from spiel_cr.games.simulation.rules_source import RulesSource
 from spiel_cr.games.simulation.simulator import FixedPlayer, Positions, Simulator, play
 from spiel_cr.games.simulation.state_source import StateSource
+from spiel_cr.policies.array_queries import as_tabular
 from spiel_cr.policies.conversions import StatePolicy
 from spiel_cr.policies.rollouts import by_legal_actions
 from spiel_cr.solvers.deep.averages import SOFTMAX
@@ -163,8 +164,8 @@ def _plays_on(
     if by_rules is None:
         return source, fixed_players.StatePlayer(policy)
     strings = getattr(rules, "information_state_strings", None)
-    if strings is not None and isinstance(policy, openspiel_policy.TabularPolicy):
-        return source, fixed_players.StringPlayer(policy, by_rules)
+    if strings is not None and (by_string := as_tabular(policy)) is not None:
+        return source, fixed_players.StringPlayer(by_string, by_rules)
     if by_legal_actions(policy):
         return source, fixed_players.LegalPlayer(game, policy)
     return _plays_on(opened, policy, False)
