@@ -40,6 +40,7 @@ from spiel_cr.players.player_specs import (
 )
 from spiel_cr.players.player_strings import read_string
 from spiel_cr.policies import best_responses, conversions
+from spiel_cr.policies.bot_base import as_bot
 from spiel_cr.policies.queries import query
 
 METHODS = ("traversal", "matches")
@@ -96,7 +97,7 @@ def evaluate(
     """
     check_order(game, policy, "evaluate(game, policy)")
     check_seed(seed)
-    if isinstance(policy, pyspiel.Bot):
+    if as_bot(policy) is not None:
         raise ValueError(
             f"policy: a {type(policy).__name__} plays for one player, and both are "
             f"evaluated; give a function of (player, seed) that makes one, or a string"

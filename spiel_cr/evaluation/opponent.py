@@ -438,11 +438,14 @@ def _on_public_tree(
     remedy = "choose ismcts, lbr or learned"
     memory.check_need(purpose, need, memory_limit, remedy)
     sequence_form = with_values(form, form.sequence_form, dtype)
-    behaviour = policy.behaviour
+    first, second = policy.behaviour
     if sequence_form.evaluator is None:
-        behaviour = query(form, policy)
+        first, second = query(form, policy)
     return target._replace(
-        policy=policy, form=form, sequence_form=sequence_form, behaviour=behaviour
+        policy=policy,
+        form=form,
+        sequence_form=sequence_form,
+        behaviour=(first, second),
     )
 
 

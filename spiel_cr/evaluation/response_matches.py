@@ -30,7 +30,6 @@ from spiel_cr.policies import best_responses
 from spiel_cr.policies.beliefs.state_posterior import StatePosterior
 from spiel_cr.policies.best_responses import reach_of
 from spiel_cr.policies.bot_base import as_learner
-from spiel_cr.policies.bot_policies import BotPolicy
 from spiel_cr.policies.rollouts import Answers
 from spiel_cr.solvers.mccfr.table.table_policy import table_queries
 
@@ -251,8 +250,9 @@ def rollout_of(
       policy: The evaluated policy of both players.
       search: The response's search settings.
     """
-    queried = isinstance(policy, BotPolicy)
-    return policy if search.histories == "all" and not queried else None
+    if search.histories != "all" or getattr(policy, "asks_bots", False):
+        return None
+    return policy
 
 
 def returns_of(

@@ -24,7 +24,7 @@ from spiel_cr.games.tree.tree import GameTree
 from spiel_cr.games.tree.tree_builder import Game, as_tree
 from spiel_cr.policies.beliefs.bot_beliefs import BotBeliefs, distribution_of
 from spiel_cr.policies.beliefs.state_posterior import StatePosterior
-from spiel_cr.policies.bot_base import PolicyPlayer, check_seat
+from spiel_cr.policies.bot_base import PolicyPlayer, as_bot, check_seat
 from spiel_cr.policies.policy_adapters import as_policy, name_of
 from spiel_cr.policies.queries import distribution_at
 from spiel_cr.resolving.clock import Clock, Statistics, check_budget
@@ -418,7 +418,7 @@ class PolicyBot(PolicyPlayer):
         return list(zip(state.legal_actions(), probabilities, strict=True))
 
 
-def as_bot(
+def bot_of(
     made: Any, game: pyspiel.Game, player: int, seed: int, name: str
 ) -> pyspiel.Bot:
     """Return a user's bot as it is, and a user's policy as a bot.
@@ -434,9 +434,9 @@ def as_bot(
       ValueError: If the object is neither a bot nor a policy, or is a bot of the other
         player.
     """
-    if isinstance(made, pyspiel.Bot):
-        check_seat(made, player, name)
-        return made
+    if (bot := as_bot(made)) is not None:
+        check_seat(bot, player, name)
+        return bot
     policy = as_policy(made, game, name)
     if policy is None:
         raise ValueError(

@@ -25,7 +25,7 @@ from spiel_cr.players.player_strings import (
     policy_spec,
     read_string,
 )
-from spiel_cr.policies.bot_base import check_seat, gives_policy
+from spiel_cr.policies.bot_base import as_bot, check_seat, gives_policy
 from spiel_cr.policies.policy_adapters import JointPolicy, as_policy, pair_of, probe
 from spiel_cr.policies.result import Result
 from spiel_cr.solvers.representation import (
@@ -107,13 +107,13 @@ def read_player(
         return policy_spec(type(player).__name__, lambda game, seed: policy)
 
     make: Callable[[int, int], Any]
-    if isinstance(player, pyspiel.Bot):
+    if (bot := as_bot(player)) is not None:
         if seat is not None:
-            check_seat(player, seat, name)
+            check_seat(bot, seat, name)
 
         def make(index: int, seed: int) -> pyspiel.Bot:
             is_other = seat not in (None, index)
-            return bots.uniform_bot(plain, index, seed=seed) if is_other else player
+            return bots.uniform_bot(plain, index, seed=seed) if is_other else bot
 
     elif callable(player):
         _check_maker(player, name)
@@ -127,7 +127,7 @@ def read_player(
         )
 
     def make_bot(game: Any, index: int, seed: int) -> pyspiel.Bot:
-        return bots.as_bot(make(index, seed), plain, index, seed, name)
+        return bots.bot_of(make(index, seed), plain, index, seed, name)
 
     return _ObjectSpec(type(player).__name__, make_bot)
 

@@ -433,7 +433,7 @@ def _plugin(text: str, name: str) -> PlayerSpec:
 
     def make_bot(game: Openable, player: int, seed: int) -> pyspiel.Bot:
         plain = open_game(game).game
-        return bots.as_bot(make(plain, player, seed), plain, player, seed, label)
+        return bots.bot_of(make(plain, player, seed), plain, player, seed, label)
 
     def make_policy(game: Openable, seed: int) -> Policy | None:
         plain = open_game(game).game
