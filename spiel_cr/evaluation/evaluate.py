@@ -13,7 +13,6 @@ from typing import Any
 
 import numpy as np
 import pyspiel
-from open_spiel.python import policy as openspiel_policy
 
 from spiel_cr.common import atomic, storage
 from spiel_cr.common import json_records as checks
@@ -41,6 +40,7 @@ from spiel_cr.players.player_specs import (
 from spiel_cr.players.player_strings import read_string
 from spiel_cr.policies import best_responses, conversions
 from spiel_cr.policies.bot_base import as_bot
+from spiel_cr.policies.conversions import Behaviours
 from spiel_cr.policies.queries import query
 
 METHODS = ("traversal", "matches")
@@ -105,12 +105,14 @@ def evaluate(
     if isinstance(policy, str):
         read_string(policy, "policy")
     form = build_for_evaluation(game, memory_limit)
+    start = time.perf_counter()
     if (tree := form.tree) is None:
-        return _evaluate_without_tree(form, policy, seed, memory_limit)
+        opponent = open_opponent(policy, form, seed=seed, memory_limit=memory_limit)
+        return _evaluate_behaviours(form, opponent.strategy(), start)
     if not isinstance(policy, str):
         spec = read_player(policy, tree.game, name="policy")
         if (source := spec.make_policy(tree, seed)) is not None:
-            return evaluate_strategies(tree, _queried(tree, source))
+            return _evaluate_behaviours(tree, query(tree, source), start)
     with listening(progress):
         first, second = (
             traversal.traverse(
@@ -121,49 +123,36 @@ def evaluate(
     return evaluate_strategies(tree, (first, second))
 
 
-def _queried(
-    tree: GameTree, policy: openspiel_policy.Policy
-) -> tuple[QueriedStrategy, QueriedStrategy]:
-    """Query a policy at all infosets of both players, and check its answers."""
-    start = time.perf_counter()
-    behaviours = query(tree, policy)
+def _evaluate_behaviours(
+    form: HasSequenceForm, behaviours: Behaviours, start: float
+) -> Evaluation:
+    """Evaluate strategies that were queried at all infosets since a time."""
     seconds = (time.perf_counter() - start) / 2
     first, second = (
         QueriedStrategy(
             behaviour,
-            np.ones(len(infosets), np.int64),
-            Work(len(infosets), seconds=seconds),
+            np.ones(len(decisions), np.int64),
+            Work(len(decisions), seconds=seconds),
         )
-        for behaviour, infosets in zip(behaviours, tree.infosets, strict=True)
+        for behaviour, decisions in zip(behaviours, form.decisions, strict=True)
     )
-    return first, second
-
-
-def _evaluate_without_tree(
-    form: HasSequenceForm, policy: PlayerLike, seed: int, memory_limit: Limit
-) -> Evaluation:
-    """Evaluate a player of a large phantom game; a bot by its answers."""
-    start = time.perf_counter()
-    opponent = open_opponent(policy, form, seed=seed, memory_limit=memory_limit)
-    opponent.strategy()  # raises an error if the policy has more knowledge
-    infosets = sum(map(len, form.decisions))
-    work = Work(infosets, seconds=time.perf_counter() - start)
-    return _evaluation(opponent.nash_conv(), infosets, infosets, work, "spiel_cr")
+    return evaluate_strategies(form, (first, second))
 
 
 def evaluate_strategies(
-    tree: GameTree, strategies: tuple[QueriedStrategy, QueriedStrategy]
+    form: HasSequenceForm, strategies: tuple[QueriedStrategy, QueriedStrategy]
 ) -> Evaluation:
     """Compute the exact NashConv of a player's strategies as player 0 and player 1.
 
     Args:
-      tree: The game tree.
+      form: The represented game.
       strategies: The strategies of both players.
     """
     first, second = strategies
     behaviours = first.behaviour, second.behaviour
-    if openspiel_evaluator.is_too_large(tree, None):
-        low, high = best_responses.value_bounds(tree.sequence_form, behaviours)
+    tree = form.tree
+    if tree is None or openspiel_evaluator.is_too_large(tree, None):
+        low, high = best_responses.value_bounds(form.sequence_form, behaviours)
         nash_conv, evaluator = high - low, "spiel_cr"
     else:
         table = conversions.tabular_policy(tree, behaviours)
