@@ -373,7 +373,6 @@ def played_strategy(
     strategy = opponent.strategy()[1 - player]
     infosets, histories = tree.infosets[player], tree.histories
     decisions = infosets.decisions
-    first, counts = decisions.first_sequence, decisions.num_actions
     weights = tree_posterior.weights(tree, player, strategy)
     nodes = np.flatnonzero(histories.player == player)
     # The most probable history of each infoset; the opponent reaches it for certain.
@@ -381,25 +380,21 @@ def played_strategy(
     likeliest = np.zeros(len(infosets), np.int64)
     likeliest[histories.infoset[nodes]] = nodes
     possible = weights[likeliest] > 0
-    behaviour = conversions.uniform_behaviour(decisions)
-    reached = np.zeros(decisions.num_sequences, bool)
-    reached[0] = True
+    chosen = np.zeros(decisions.num_sequences, bool)
+    chosen[0] = True
     queries = 0
     for infoset in np.argsort(decisions.levels(), kind="stable"):
-        if not (possible[infoset] and reached[decisions.parent[infoset]]):
+        if not (possible[infoset] and chosen[decisions.parent[infoset]]):
             continue
-        place, count = 0, int(counts[infoset])
-        if count > 1:
+        place = 0
+        if decisions.num_actions[infoset] > 1:
             queries += 1
             if queries > limit:
                 return None
             answer = _answer_at(tree, responder, int(likeliest[infoset]))
             place = int(np.argmax(answer))
-        begin = int(first[infoset])
-        behaviour[begin : begin + count] = 0.0
-        behaviour[begin + place] = 1.0
-        reached[begin + place] = True
-    return behaviour
+        chosen[decisions.first_sequence[infoset] + place] = True
+    return conversions.pure_behaviour(decisions, chosen)
 
 
 def _answer_at(tree: GameTree, responder: StateResponder, history: int) -> list[float]:

@@ -76,13 +76,9 @@ class PokerRoles:
           state: The state before the action.
           action: A legal action; bets of all sizes are raises.
         """
-        if self.two_actions:
-            roles = _roles_after(state)
-            role = next(
-                role for role, role_action in roles.items() if role_action == action
-            )
-        else:
-            role = str(_meaning(action_labels(state)[action]))
+        roles = self.by_role(state)
+        # Of several sizes of bets, `by_role` has the smallest alone.
+        role = next((role for role in roles if roles[role] == action), "raise")
         if role == "call" and not self.must_call(state):
             return "check"
         return role
@@ -173,9 +169,7 @@ class FixedPolicy(StatePolicy):
     def probabilities_at(self, state: pyspiel.State, player: int) -> dict[int, float]:
         """Return the answer at a state; see `StatePolicy`."""
         legal = tuple(state.legal_actions())
-        if self._roles.two_actions:
-            return self._choose(legal, self._roles.by_role(state))
-        if legal not in self._chosen:
+        if not (self.by_legal_actions and legal in self._chosen):
             self._chosen[legal] = self._choose(legal, self._roles.by_role(state))
         return dict(self._chosen[legal])
 
