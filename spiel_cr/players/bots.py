@@ -419,12 +419,12 @@ class PolicyBot(PolicyPlayer):
 
 
 def bot_of(
-    made: Any, game: pyspiel.Game, player: int, seed: int, name: str
+    player_object: Any, game: pyspiel.Game, player: int, seed: int, name: str
 ) -> pyspiel.Bot:
     """Return a user's bot as it is, and a user's policy as a bot.
 
     Args:
-      made: A bot, or any policy of `as_policy`.
+      player_object: A bot, or any policy of `as_policy`.
       game: The sequential game.
       player: The player whose moves the bot makes.
       seed: Seed of the actions that a policy's bot draws.
@@ -434,14 +434,15 @@ def bot_of(
       ValueError: If the object is neither a bot nor a policy, or is a bot of the other
         player.
     """
-    if (bot := as_bot(made)) is not None:
+    if (bot := as_bot(player_object)) is not None:
         check_seat(bot, player, name)
         return bot
-    policy = as_policy(made, game, name)
+    policy = as_policy(player_object, game, name)
     if policy is None:
         raise ValueError(
-            f"{name} made a {type(made).__name__}; return a pyspiel.Bot, a policy, a "
-            f"pair of policies, or a function of a state that returns probabilities"
+            f"{name} made a {type(player_object).__name__}; return a pyspiel.Bot, a "
+            f"policy, a pair of policies, or a function of a state that returns "
+            f"probabilities"
         )
     return PolicyBot(player, policy, seed=seed)
 

@@ -239,7 +239,7 @@ def load_bot(game: Any, bot: str, player: int, *, seed: int = 0) -> pyspiel.Bot:
         name in parentheses: solver=evr-mccfr(batch=512). Other strings are an algorithm
         with its iterations, "cfr+(iterations=10)"; a fixed policy of poker; the path of
         a policy file that ends in .npz; or the module and name of a bot or policy that
-        you wrote, "module:name" (see `plugin_players.read_plugin`).
+        you wrote, "module:name" (see `player_strings.read_plugin`).
       player: The player whose moves it makes, 0 or 1.
       seed: Seed of all random choices of the bot.
 
