@@ -114,13 +114,13 @@ def evaluate(
         if (source := spec.make_policy(tree, seed)) is not None:
             return _evaluate_behaviours(tree, query(tree, source), start)
     with listening(progress):
-        first, second = (
+        strategies = [
             traversal.traverse(
                 tree, make_bot(policy, tree, player, seed=seed, name="policy"), player
             )
             for player in range(2)
-        )
-    return evaluate_strategies(tree, (first, second))
+        ]
+    return evaluate_strategies(tree, strategies)
 
 
 def _evaluate_behaviours(
@@ -128,19 +128,19 @@ def _evaluate_behaviours(
 ) -> Evaluation:
     """Evaluate strategies that were queried at all infosets since a time."""
     seconds = (time.perf_counter() - start) / 2
-    first, second = (
+    strategies = [
         QueriedStrategy(
             behaviour,
             np.ones(len(decisions), np.int64),
             Work(len(decisions), seconds=seconds),
         )
         for behaviour, decisions in zip(behaviours, form.decisions, strict=True)
-    )
-    return evaluate_strategies(form, (first, second))
+    ]
+    return evaluate_strategies(form, strategies)
 
 
 def evaluate_strategies(
-    form: HasSequenceForm, strategies: tuple[QueriedStrategy, QueriedStrategy]
+    form: HasSequenceForm, strategies: Sequence[QueriedStrategy]
 ) -> Evaluation:
     """Compute the exact NashConv of a player's strategies as player 0 and player 1.
 
@@ -347,7 +347,7 @@ def _evaluate_lines(
         behaviour = np.array(row["behaviour"])
         strategies.append(QueriedStrategy(behaviour, visits, Work(**row["work"])))
     announce("evaluating")
-    return evaluate_strategies(tree, (strategies[0], strategies[1]))
+    return evaluate_strategies(tree, strategies)
 
 
 def _build_tree(game: str, bot: str, method: str, limit: Limit) -> GameTree:

@@ -333,10 +333,6 @@ class BeliefSearch:
         # Numbers of moves in this search, of moves per simulation, and of predictions.
         self._moves, self._length, self._predicted = 0, 1.0, 0
 
-    def clear(self) -> None:
-        """Drop the tree."""
-        self.nodes.clear()
-
     def enter(
         self, state: pyspiel.State, belief: StatePosterior, random: np.random.Generator
     ) -> bool:

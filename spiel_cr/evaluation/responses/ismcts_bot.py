@@ -248,7 +248,7 @@ class ISMCTSBRBot(StateResponder):
         super().restart()
         self._nodes.clear()
         if self._beliefs is not None:
-            self._beliefs.clear()
+            self._beliefs.nodes.clear()
 
     def best_action(self, state: pyspiel.State) -> int:
         """Return the most visited action of a search; of equal ones the better one."""

@@ -202,10 +202,9 @@ def _answered_values(
 ) -> np.ndarray:
     """Return the values if default play follows the next answer, float64 [N]."""
     histories, other = tree.histories, 1 - player
-    default = None
-    if leaf != "uniform":
-        played = _default_policy(tree.game, leaf)
-        default = query(tree, played)
+    # Uniform play is the default of `history_values`.
+    uniform = leaf == "uniform"
+    default = None if uniform else query(tree, _default_policy(tree.game, leaf))
     values = conversions.history_values(tree, default)
     if player == 1:
         values = -values
