@@ -102,20 +102,17 @@ def query(
     """
     if not executor.is_in_process:
         _query_in_workers(form, policy, executor, deadline)
-    first, second = (
-        query_player(
-            form,
-            policy,
-            player,
-            check=check,
-            seed=seed,
-            fill=fill,
-            deadline=deadline,
-            progress=progress,
-        )
-        for player in range(2)
+    strategy_of = functools.partial(
+        query_player,
+        form,
+        policy,
+        check=check,
+        seed=seed,
+        fill=fill,
+        deadline=deadline,
+        progress=progress,
     )
-    return first, second
+    return strategy_of(0), strategy_of(1)
 
 
 def query_player(
