@@ -183,27 +183,6 @@ def _check_maker(make: Callable[..., object], name: str) -> None:
         pass
 
 
-def as_policy_source(
-    player: PlayerLike, game: Any, *, seed: int = 0, name: str = "policy"
-) -> openspiel_policy.Policy:
-    """Make the policy of both players that a player follows, for `queries.query`.
-
-    Args:
-      player: Any player.
-      game: The game: a string, OpenSpiel's, or the form that the player needs.
-      seed: Seed of sampled algorithms and of bots.
-      name: The argument's name, for errors.
-
-    Returns:
-      A policy of OpenSpiel's Python interface. That of a bot is a `BotPolicy`.
-
-    Raises:
-      OSError: If a policy file cannot be read.
-      ValueError: If the argument is not a player of the game.
-    """
-    return read_player(player, game, name=name).policy(game, seed, lazy=False)
-
-
 def make_bot(
     player: PlayerLike, game: Any, seat: int, *, seed: int, name: str = "bot"
 ) -> pyspiel.Bot:
