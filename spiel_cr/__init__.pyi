@@ -1,11 +1,11 @@
 """Public names and their modules; `__init__.py` imports each at its first use."""
 
 from .evaluation.best_response import best_response as best_response
+from .evaluation.best_response import nash_conv as nash_conv
 from .evaluation.differences import differences as differences
 from .evaluation.evaluate import evaluate as evaluate
 from .evaluation.exploit import exploit as exploit
 from .evaluation.matches import play_matches as play_matches
-from .evaluation.nash_conv import nash_conv as nash_conv
 from .evaluation.response_config import ResponseConfig as ResponseConfig
 from .games.opening.matrix_games import matrix_game as matrix_game
 from .games.opening.opened import load_game as load_game

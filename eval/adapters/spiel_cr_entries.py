@@ -13,8 +13,7 @@ from spiel_cr.common.parameters import parse
 from spiel_cr.evaluation import traversal
 from spiel_cr.games.public_tree.comparison import sequence_map
 from spiel_cr.games.public_tree.public_tree_loading import public_tree_game
-from spiel_cr.players.player_strings import PLAYERS
-from spiel_cr.players.plugin_players import check_plugin
+from spiel_cr.players.player_strings import PLAYERS, read_plugin
 from spiel_cr.policies.conversions import uniform_behaviour
 from spiel_cr.resolving.leaves.leaf_strings import check_lookahead, leaf_files
 from spiel_cr.resolving.resolving_config import ResolvingConfig
@@ -67,7 +66,7 @@ def find(text: str) -> Entry | None:
     if ":" in name:
         if algorithms.names_algorithm(text):
             return _solver(text, algorithms.find(text))
-        check_plugin(text)
+        read_plugin(text)
         return _bot(text, {})
     table = _PARAMETERS.get(name)
     if table is None:

@@ -118,7 +118,6 @@ def run(arguments: Arguments) -> dict[str, object]:
         arguments.game,
         other_forms=method == "exact" and not arguments.states,
         **arguments.options("seed", "memory_limit"),
-        progress=True,
         executor=executor,
     )
     if opponent.abrupt is None:

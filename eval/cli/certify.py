@@ -52,9 +52,7 @@ def run(arguments: Arguments) -> dict[str, object]:
         raise ValueError(
             f"{arguments.path}: the file does not name its game; add --game"
         )
-    opponent = open_opponent(
-        arguments.path, game, memory_limit=arguments.memory_limit, progress=False
-    )
+    opponent = open_opponent(arguments.path, game, memory_limit=arguments.memory_limit)
     nash_conv = opponent.nash_conv()
     form = "phantom" if opponent.form is None else opponent.form.kind
     report: dict[str, object] = {

@@ -61,7 +61,7 @@ def run(arguments: Arguments) -> dict[str, object]:
     openspiel_evaluator.check_memory(tree, arguments.memory_limit)
     announce("cutting the game into subgames")
     actions = arguments.actions.split(",")
-    result = one_step.resolve_after(tree, actions, config, progress=True)
+    result = one_step.resolve_after(tree, actions, config)
     announce("evaluating")
     policy = conversions.tabular_policy(tree, result.behaviours)
     names = ("player", "layer", "infosets", "augmented_infosets", "trunk_nash_conv")

@@ -32,7 +32,7 @@ from spiel_cr.evaluation.matches import Slot, generator
 from spiel_cr.evaluation.referee import play_match
 from spiel_cr.games.opening.opened import open_game
 from spiel_cr.games.tree.tree_builder import Game
-from spiel_cr.players.poker_roles import NotPokerError, PokerRoles
+from spiel_cr.players.fixed_policies import NotPokerError, PokerRoles
 
 from . import round_robin
 from .round_robin import DEFAULTS, Instance, Records, RoundRobinConfig, Tables

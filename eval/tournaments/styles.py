@@ -2,7 +2,7 @@
 
 Styles are computed from the hands of matches. A street is the part of a hand between
 two deals; the first one has number 0. Actions are classified by their names: a call
-without a bet counts as a check (see `poker_roles`).
+without a bet counts as a check (see `fixed_policies`).
 
 The measures are those of poker trackers. A hand is played *voluntarily* if the player
 calls or raises on the first street; blinds, antes and checks are not voluntary. The
@@ -23,7 +23,7 @@ from spiel_cr.common.statistics import ratio_and_half_width
 from spiel_cr.games.histories import moves_along
 from spiel_cr.games.opening.opened import open_game
 from spiel_cr.games.tree.tree_builder import Game
-from spiel_cr.players.poker_roles import MEANINGS, PokerRoles
+from spiel_cr.players.fixed_policies import MEANINGS, PokerRoles
 
 from ..common.files import csv_text
 

@@ -35,17 +35,10 @@ class AbruptEvaluation:
       game: The game.
       policy: The policy of both players.
       checkpoint: The file to resume from and to write to; None for no checkpoint.
-      progress: Whether to show progress bars on stderr.
     """
 
-    def __init__(
-        self,
-        game: AbruptGame,
-        policy: openspiel_policy.Policy,
-        *,
-        progress: bool | None,
-    ) -> None:
-        self.game, self.policy, self.progress = game, policy, progress
+    def __init__(self, game: AbruptGame, policy: openspiel_policy.Policy) -> None:
+        self.game, self.policy = game, policy
         self.checkpoint: Checkpoint | None = None
 
     @functools.cached_property
@@ -58,7 +51,7 @@ class AbruptEvaluation:
           CorruptFileError: If the checkpoint is corrupt.
         """
         start = time.perf_counter()
-        with progress_bar(desc="infosets", progress=self.progress) as bar:
+        with progress_bar(desc="infosets") as bar:
             reach = [self._reach(player, bar) for player in range(2)]
         leaves = Leaves(self.game, reach)
         sums, keeper = _LeafSums(leaves), None
@@ -68,7 +61,7 @@ class AbruptEvaluation:
             keeper = Keeper(self.checkpoint.path, identity, sums, every)
             keeper.resume()
         pieces = self.game.cells**2
-        drive(sums, Goal(pieces), keeper, most=pieces, progress=self.progress)
+        drive(sums, Goal(pieces), keeper, most=pieces, progress=None)
         seconds = (time.perf_counter() - start) / 2
         first, second = (
             ResponseValue(

@@ -28,7 +28,7 @@ from spiel_cr.games.opening.game_checks import player_return
 from spiel_cr.games.opening.opened import open_game
 from spiel_cr.games.tree.tree import GameTree
 from spiel_cr.games.tree.tree_builder import Game
-from spiel_cr.players.player_specs import PolicyLike, as_policy_source, read_player
+from spiel_cr.players.player_specs import PolicyLike, read_player
 from spiel_cr.policies.array_queries import row_probabilities, rules_for
 from spiel_cr.policies.conversions import Behaviours, history_values
 from spiel_cr.policies.rollouts import Answers, moves
@@ -258,4 +258,4 @@ def _policy(
             f"the policy needs the game tree: {error}; leave aivat out, or "
             f"give a policy without a tree, such as a file that `solve` saved"
         )
-    return as_policy_source(spec, game)
+    return spec.policy(game, 0, lazy=False)

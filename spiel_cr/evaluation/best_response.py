@@ -1,4 +1,4 @@
-"""Best responses to a policy or bot: exact, searched, local or learned.
+"""Best responses to a policy or bot: exact, searched, local or learned; NashConv.
 
 On a represented game, a response is a strategy, and its value is exact. Otherwise the
 responder looks ahead during matches on OpenSpiel's states. If the opponent's strategy
@@ -15,7 +15,7 @@ import pyspiel
 from spiel_cr.common.checks import check_seed
 from spiel_cr.common.executor import IN_PROCESS, Executor, in_order
 from spiel_cr.common.memory import Limit
-from spiel_cr.common.messages import announce, is_wanted, listening, progress_bar
+from spiel_cr.common.messages import announce, listening, progress_bar
 from spiel_cr.evaluation.opponent import Opponent, open_opponent
 from spiel_cr.evaluation.response_config import ResponseConfig
 from spiel_cr.evaluation.response_matches import (
@@ -34,12 +34,15 @@ from spiel_cr.evaluation.result import (
     from_same_deals,
 )
 from spiel_cr.games.histories import moves_along
+from spiel_cr.games.opening.identity import same_game
+from spiel_cr.games.opening.opened import open_game
 from spiel_cr.games.tree.tree import GameTree
 from spiel_cr.games.tree.tree_builder import Game
 from spiel_cr.players import bots
-from spiel_cr.players.player_specs import PlayerLike, check_order
+from spiel_cr.players.player_specs import PlayerLike, PolicyLike, check_order
 from spiel_cr.policies import best_responses, conversions
 from spiel_cr.policies.beliefs import tree_posterior
+from spiel_cr.policies.result import Result
 from spiel_cr.solvers.locks import Locks
 from spiel_cr.solvers.mccfr.table.table_policy import as_table
 
@@ -97,7 +100,6 @@ def best_response(
             seed=seed,
             other_forms=config is None or config.method == "exact",
             memory_limit=memory_limit,
-            progress=progress,
         )
         if config is None and (opponent.form or opponent.abrupt):
             config = ResponseConfig("exact")
@@ -118,6 +120,45 @@ def best_response(
         game=str(opponent.game),
         policy=opponent.name,
     )
+
+
+def nash_conv(
+    game: Game,
+    policy: PolicyLike,
+    *,
+    memory_limit: Limit = None,
+    progress: bool | None = None,
+) -> float:
+    """Compute the exact NashConv of a policy of both players.
+
+    NashConv is the sum of what both players gain by exact best responses, in the game's
+    units; exploitability in most papers is half of it. OpenSpiel's
+    `exploitability.nash_conv` returns the same number. Node locks of a result are
+    lifted; `Result.nash_conv_with_locks` returns the loss at unlocked infosets alone.
+
+    Args:
+      game: OpenSpiel game string, game, or game tree.
+      policy: An OpenSpiel policy, a result of `solve` or `resolve`, or a string such as
+        "uniform", "cfr+(iterations=10)" or the path of a file.
+      memory_limit: Largest memory for the representation of the game, as in `solve`.
+      progress: Whether to show progress on stderr. If None, after ten seconds if stderr
+        is a terminal.
+
+    Raises:
+      GameTooLargeError: If the game does not fit into memory; see `best_response`.
+      ValueError: If it is not a policy of the game, or the arguments are exchanged.
+
+    Example:
+      >>> import spiel_cr
+      >>> round(spiel_cr.nash_conv("kuhn_poker", "uniform"), 6)
+      0.916667
+    """
+    check_order(game, policy, "nash_conv(game, policy)")
+    if isinstance(policy, Result) and policy.form is not None:
+        if same_game(policy.game, open_game(game).game):
+            return policy.nash_conv()
+    with listening(progress):
+        return open_opponent(policy, game, memory_limit=memory_limit).nash_conv()
 
 
 def respond(
@@ -212,7 +253,7 @@ def _strategy(
     if config.method == "lbr":
         return lbr(tree, player, strategy, leaf=config.leaf_for(tree.game)), 0
     response = ismcts_search.search_response(
-        tree, player, strategy, config.search, seed=config.seed, progress=is_wanted()
+        tree, player, strategy, config.search, seed=config.seed
     )
     return response.behaviour, response.simulations
 
@@ -234,7 +275,7 @@ def _respond_on_states(
                 opponent, player, "lbr", means, None, seconds=seconds
             )
     announce(f"{config.method} response of player {player}, on states")
-    responder, simulations = state_responder(opponent, player, config)
+    responder = state_responder(opponent, player, config)
     behaviour: np.ndarray | None = None
     returns: np.ndarray | None = None
     half_width = None
@@ -253,7 +294,7 @@ def _respond_on_states(
         config.method,
         returns,
         behaviour,
-        simulations=simulations + count,
+        simulations=count,
         seconds=time.perf_counter() - start,
         plain_half_width=half_width,
         beliefs=beliefs,
@@ -290,8 +331,7 @@ def _play_matches(
     """
     if not isinstance(responder, StateResponder):
         executor = IN_PROCESS
-    source = opponent.for_workers(executor, config.seed)
-    setup = source, player, config, responder if executor.is_in_process else None
+    setup = opponent, player, config, responder if executor.is_in_process else None
     tasks = {number: number for number in range(config.matches)}
     table = None if executor.is_in_process else as_table(opponent.policy)
     matches = []
@@ -333,7 +373,6 @@ def played_strategy(
     strategy = opponent.strategy()[1 - player]
     infosets, histories = tree.infosets[player], tree.histories
     decisions = infosets.decisions
-    first, counts = decisions.first_sequence, decisions.num_actions
     weights = tree_posterior.weights(tree, player, strategy)
     nodes = np.flatnonzero(histories.player == player)
     # The most probable history of each infoset; the opponent reaches it for certain.
@@ -341,25 +380,21 @@ def played_strategy(
     likeliest = np.zeros(len(infosets), np.int64)
     likeliest[histories.infoset[nodes]] = nodes
     possible = weights[likeliest] > 0
-    behaviour = conversions.uniform_behaviour(decisions)
-    reached = np.zeros(decisions.num_sequences, bool)
-    reached[0] = True
+    chosen = np.zeros(decisions.num_sequences, bool)
+    chosen[0] = True
     queries = 0
     for infoset in np.argsort(decisions.levels(), kind="stable"):
-        if not (possible[infoset] and reached[decisions.parent[infoset]]):
+        if not (possible[infoset] and chosen[decisions.parent[infoset]]):
             continue
-        place, count = 0, int(counts[infoset])
-        if count > 1:
+        place = 0
+        if decisions.num_actions[infoset] > 1:
             queries += 1
             if queries > limit:
                 return None
             answer = _answer_at(tree, responder, int(likeliest[infoset]))
             place = int(np.argmax(answer))
-        begin = int(first[infoset])
-        behaviour[begin : begin + count] = 0.0
-        behaviour[begin + place] = 1.0
-        reached[begin + place] = True
-    return behaviour
+        chosen[decisions.first_sequence[infoset] + place] = True
+    return conversions.pure_behaviour(decisions, chosen)
 
 
 def _answer_at(tree: GameTree, responder: StateResponder, history: int) -> list[float]:

@@ -7,7 +7,7 @@ import numpy as np
 
 from spiel_cr.common.checks import check_choice
 from spiel_cr.common.memory import Limit
-from spiel_cr.common.messages import number_text
+from spiel_cr.common.messages import listening, number_text
 from spiel_cr.evaluation.opponent import open_opponent
 from spiel_cr.games.tree.tree_builder import Game, as_tree
 from spiel_cr.players.player_specs import PolicyLike, check_order
@@ -129,13 +129,12 @@ def differences(
     """
     check_order(game, first, "differences(game, first, second)")
     check_choice(sort, "sort", ("gain", "disagreement"))
-    tree = as_tree(
-        game, observations=True, memory_limit=memory_limit, progress=progress
-    )
-    old, new = (
-        open_opponent(policy, tree, other_forms=False, progress=progress).strategy()
-        for policy in (first, second)
-    )
+    with listening(progress):
+        tree = as_tree(game, observations=True, memory_limit=memory_limit)
+        old, new = (
+            open_opponent(policy, tree, other_forms=False).strategy()
+            for policy in (first, second)
+        )
     of_actions, _ = conversions.action_values(tree, old)
     reach_old, reach_new = (reach_of(tree.sequence_form, one) for one in (old, new))
     disagreement, gain, rows = [], [], []

@@ -13,7 +13,6 @@ from typing import Any
 
 import numpy as np
 import pyspiel
-from open_spiel.python import policy as openspiel_policy
 
 from spiel_cr.common import atomic, storage
 from spiel_cr.common import json_records as checks
@@ -22,13 +21,13 @@ from spiel_cr.common.errors import GameTooLargeError
 from spiel_cr.common.executor import IN_PROCESS, Executor
 from spiel_cr.common.json_log import JsonLog, Record, has_lines
 from spiel_cr.common.memory import Limit
-from spiel_cr.common.messages import announce, is_wanted, progress_bar
+from spiel_cr.common.messages import announce, listening, progress_bar
 from spiel_cr.common.statistics import mean_and_half_width
 from spiel_cr.evaluation import openspiel_evaluator, traversal
 from spiel_cr.evaluation.opponent import build_for_evaluation, open_opponent
 from spiel_cr.evaluation.result import Evaluation
 from spiel_cr.evaluation.traversal import QueriedStrategy, Work
-from spiel_cr.games.phantom.game import PhantomGame
+from spiel_cr.games.game_form import HasSequenceForm
 from spiel_cr.games.tree.tree import GameTree
 from spiel_cr.games.tree.tree_builder import Game, as_tree
 from spiel_cr.players.player_specs import (
@@ -40,6 +39,8 @@ from spiel_cr.players.player_specs import (
 )
 from spiel_cr.players.player_strings import read_string
 from spiel_cr.policies import best_responses, conversions
+from spiel_cr.policies.bot_base import as_bot
+from spiel_cr.policies.conversions import Behaviours
 from spiel_cr.policies.queries import query
 
 METHODS = ("traversal", "matches")
@@ -96,75 +97,62 @@ def evaluate(
     """
     check_order(game, policy, "evaluate(game, policy)")
     check_seed(seed)
-    if isinstance(policy, pyspiel.Bot):
+    if as_bot(policy) is not None:
         raise ValueError(
             f"policy: a {type(policy).__name__} plays for one player, and both are "
             f"evaluated; give a function of (player, seed) that makes one, or a string"
         )
     if isinstance(policy, str):
         read_string(policy, "policy")
-    tree = build_for_evaluation(game, memory_limit)
-    if isinstance(tree, PhantomGame):
-        return _evaluate_phantom_game(tree, policy, seed, memory_limit)
+    form = build_for_evaluation(game, memory_limit)
+    start = time.perf_counter()
+    if (tree := form.tree) is None:
+        opponent = open_opponent(policy, form, seed=seed, memory_limit=memory_limit)
+        return _evaluate_behaviours(form, opponent.strategy(), start)
     if not isinstance(policy, str):
         spec = read_player(policy, tree.game, name="policy")
         if (source := spec.make_policy(tree, seed)) is not None:
-            return evaluate_strategies(tree, _queried(tree, source))
-    first, second = (
-        traversal.traverse(
-            tree,
-            make_bot(policy, tree, player, seed=seed, name="policy"),
-            player,
-            progress=progress,
-        )
-        for player in range(2)
-    )
-    return evaluate_strategies(tree, (first, second))
+            return _evaluate_behaviours(tree, query(tree, source), start)
+    with listening(progress):
+        strategies = [
+            traversal.traverse(
+                tree, make_bot(policy, tree, player, seed=seed, name="policy"), player
+            )
+            for player in range(2)
+        ]
+    return evaluate_strategies(tree, strategies)
 
 
-def _queried(
-    tree: GameTree, policy: openspiel_policy.Policy
-) -> tuple[QueriedStrategy, QueriedStrategy]:
-    """Query a policy at all infosets of both players, and check its answers."""
-    start = time.perf_counter()
-    behaviours = query(tree, policy)
+def _evaluate_behaviours(
+    form: HasSequenceForm, behaviours: Behaviours, start: float
+) -> Evaluation:
+    """Evaluate strategies that were queried at all infosets since a time."""
     seconds = (time.perf_counter() - start) / 2
-    first, second = (
+    strategies = [
         QueriedStrategy(
             behaviour,
-            np.ones(len(infosets), np.int64),
-            Work(len(infosets), seconds=seconds),
+            np.ones(len(decisions), np.int64),
+            Work(len(decisions), seconds=seconds),
         )
-        for behaviour, infosets in zip(behaviours, tree.infosets, strict=True)
-    )
-    return first, second
-
-
-def _evaluate_phantom_game(
-    game: PhantomGame, policy: PlayerLike, seed: int, memory_limit: Limit
-) -> Evaluation:
-    """Evaluate a player of a large phantom game; a bot by its answers."""
-    start = time.perf_counter()
-    opponent = open_opponent(policy, game, seed=seed, memory_limit=memory_limit)
-    opponent.strategy()  # raises an error if the policy has more knowledge
-    infosets = sum(map(len, game.decisions))
-    work = Work(infosets, seconds=time.perf_counter() - start)
-    return _evaluation(opponent.nash_conv(), infosets, infosets, work, "spiel_cr")
+        for behaviour, decisions in zip(behaviours, form.decisions, strict=True)
+    ]
+    return evaluate_strategies(form, strategies)
 
 
 def evaluate_strategies(
-    tree: GameTree, strategies: tuple[QueriedStrategy, QueriedStrategy]
+    form: HasSequenceForm, strategies: Sequence[QueriedStrategy]
 ) -> Evaluation:
     """Compute the exact NashConv of a player's strategies as player 0 and player 1.
 
     Args:
-      tree: The game tree.
+      form: The represented game.
       strategies: The strategies of both players.
     """
     first, second = strategies
     behaviours = first.behaviour, second.behaviour
-    if openspiel_evaluator.is_too_large(tree, None):
-        low, high = best_responses.value_bounds(tree.sequence_form, behaviours)
+    tree = form.tree
+    if tree is None or openspiel_evaluator.is_too_large(tree, None):
+        low, high = best_responses.value_bounds(form.sequence_form, behaviours)
         nash_conv, evaluator = high - low, "spiel_cr"
     else:
         table = conversions.tabular_policy(tree, behaviours)
@@ -296,8 +284,7 @@ def evaluate_repeatedly(
     with JsonLog(out, config.method, settings, key=keys, check=check) as log:
         tasks = {key: key for key in _tasks(config)}
         left = sum(key not in log.records for key in tasks)
-        setup = tree, bot, config.seed, executor.is_in_process
-        records = log.map(executor, _BotQueries, setup, tasks)
+        records = log.map(executor, _BotQueries, (tree, bot, config.seed), tasks)
         for _ in progress_bar(
             records, desc="matches", total=left, disable=not config.plays
         ):
@@ -320,11 +307,8 @@ def _tasks(config: EvaluatorConfig) -> Iterator[tuple[int, ...]]:
 class _BotQueries:
     """Queries and matches of bots; each (repeat, player) has its own bot."""
 
-    def __init__(
-        self, tree: GameTree, name: str, seed: int, progress: bool | None
-    ) -> None:
+    def __init__(self, tree: GameTree, name: str, seed: int) -> None:
         self._tree, self._name, self._seed = tree, name, seed
-        self._progress = progress and is_wanted()
         self._bot: tuple[tuple[int, int], pyspiel.Bot] | None = None
 
     def __call__(self, key: tuple[int, ...]) -> Record:
@@ -341,7 +325,7 @@ class _BotQueries:
             observed = traversal.play(tree, bot, match[0], seed=seed)
             row = {**observed._asdict(), "work": observed.work._asdict()}
         else:
-            queried = traversal.traverse(tree, bot, progress=self._progress)
+            queried = traversal.traverse(tree, bot)
             behaviour = queried.behaviour.tolist()
             row = {"behaviour": behaviour, "work": queried.work._asdict()}
         return {"repeat": repeat, "player": player, **row}
@@ -363,15 +347,13 @@ def _evaluate_lines(
         behaviour = np.array(row["behaviour"])
         strategies.append(QueriedStrategy(behaviour, visits, Work(**row["work"])))
     announce("evaluating")
-    return evaluate_strategies(tree, (strategies[0], strategies[1]))
+    return evaluate_strategies(tree, strategies)
 
 
 def _build_tree(game: str, bot: str, method: str, limit: Limit) -> GameTree:
     """Build the game tree; if it is too large, the error names an alternative."""
     try:
-        return as_tree(
-            game, observations=True, memory_limit=limit, progress=is_wanted()
-        )
+        return as_tree(game, observations=True, memory_limit=limit)
     except GameTooLargeError as error:
         file = read_string(bot, "bot").file
         if file is None or not file.is_of_public_tree:

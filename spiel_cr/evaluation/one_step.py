@@ -63,11 +63,10 @@ class OneStepConfig:
 
     def __post_init__(self) -> None:
         checks.check_seed(self.seed)
-        checks.check_iterations(self.trunk_iterations, name="trunk_iterations")
-        checks.check_iterations(self.iterations)
+        checks.check_settings(self, {"trunk_iterations iterations": checks.COUNT})
         algorithms.find(self.algorithm, families=(algorithms.CFR,))
-        checks.check_choice(self.values, "values", get_args(OpponentValues))
-        checks.check_choice(self.gadget, "gadget", get_args(Gadget))
+        choices = {"values": get_args(OpponentValues), "gadget": get_args(Gadget)}
+        checks.check_settings(self, choices)
         checks.check_number(
             self.noise, "noise", "[0, inf)", remedy="it is a standard deviation"
         )
@@ -96,14 +95,12 @@ class Trunk(NamedTuple):
       form: The full game; the opponent's last G infosets are the augmented ones.
       reach: The re-solving player's average strategy in sequence form, float64 [S].
       opponent_values: The opponent's values at all augmented infosets, float64 [G].
-      iterations: Number of iterations.
     """
 
     behaviours: tuple[np.ndarray, np.ndarray]
     form: layout.SequenceForm
     reach: np.ndarray
     opponent_values: np.ndarray
-    iterations: int
 
 
 class OneStep(NamedTuple):
@@ -184,11 +181,7 @@ def _read_action(state: pyspiel.State, given: int | str, where: str) -> int:
 
 
 def solve_trunk(
-    place: Place,
-    iterations: int,
-    algorithm: str | CFRConfig = "cfr+",
-    *,
-    progress: bool | None = None,
+    place: Place, iterations: int, algorithm: str | CFRConfig = "cfr+"
 ) -> Trunk:
     """Solve the full game, and compute the opponent's values at augmented infosets.
 
@@ -196,12 +189,10 @@ def solve_trunk(
       place: The subgame to re-solve; only its decomposition is used.
       iterations: Number of iterations.
       algorithm: Algorithm of the solve, see `algorithms.find`.
-      progress: Whether to show a progress bar on stderr.
 
     Raises:
       ValueError: If an argument is invalid.
     """
-    iterations = checks.check_iterations(iterations, name="trunk_iterations")
     d = place.decomposition
     player, other = d.player, 1 - d.player
     form = _augmented_form(d)
@@ -212,7 +203,7 @@ def solve_trunk(
         first=player,
         compile=cfr.compile_for(form, iterations),
     )
-    with progress_bar(total=iterations, desc="trunk", progress=progress) as bar:
+    with progress_bar(total=iterations, desc="trunk") as bar:
 
         def advance(count: int) -> None:
             # The bar's return value would stop the solver.
@@ -228,7 +219,6 @@ def solve_trunk(
         form=form,
         reach=solver.average(player),
         opponent_values=solver.infoset_values(other)[len(d.other_layer) :],
-        iterations=iterations,
     )
 
 
@@ -257,11 +247,7 @@ def _augmented_form(d: Decomposition) -> layout.SequenceForm:
 
 
 def resolve_after(
-    tree: GameTree,
-    actions: Sequence[int | str],
-    config: OneStepConfig,
-    *,
-    progress: bool | None = None,
+    tree: GameTree, actions: Sequence[int | str], config: OneStepConfig
 ) -> OneStep:
     """Solve a game for a trunk, and re-solve one subgame below it.
 
@@ -269,28 +255,22 @@ def resolve_after(
       tree: The game tree, built with `observations=True`.
       actions: Actions that lead to the subgame, see `find`.
       config: Settings of both solves.
-      progress: Whether to show progress bars on stderr.
 
     Raises:
       ValueError: If no subgame begins after these actions.
     """
     place = find(tree, actions)
-    trunk = solve_trunk(
-        place, config.trunk_iterations, config.algorithm, progress=progress
-    )
-    return one_step(place, trunk, config, progress=progress)
+    trunk = solve_trunk(place, config.trunk_iterations, config.algorithm)
+    return one_step(place, trunk, config)
 
 
-def one_step(
-    place: Place, trunk: Trunk, config: OneStepConfig, *, progress: bool | None = None
-) -> OneStep:
+def one_step(place: Place, trunk: Trunk, config: OneStepConfig) -> OneStep:
     """Re-solve one subgame, and compute the NashConv curve of the combination.
 
     Args:
       place: The subgame.
       trunk: Trunk from `solve_trunk`, for the same decomposition.
       config: Settings; `trunk_iterations` is not used.
-      progress: Whether to show a progress bar on stderr.
     """
     d = place.decomposition
     opponent_values = _values(d, trunk, config.values)
@@ -313,9 +293,7 @@ def one_step(
     )
     curve = []
     combined = trunk.behaviours
-    with progress_bar(
-        total=config.iterations, desc="subgame", progress=progress
-    ) as bar:
+    with progress_bar(total=config.iterations, desc="subgame") as bar:
         for count in round_numbers(config.iterations):
             solver.run(count - solver.iterations)
             combined = _combine(d, trunk, subgame, solver)

@@ -7,7 +7,7 @@ game tree or, if the tree is too large, on OpenSpiel's states.
 
 import math
 import time
-from typing import NamedTuple, TypeAlias, cast
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 import pyspiel
@@ -35,12 +35,11 @@ from spiel_cr.games.sequence_form.layout import SequenceForm
 from spiel_cr.games.tree.tree import GameTree
 from spiel_cr.games.tree.tree_builder import Game
 from spiel_cr.players.bots import PolicyBot
-from spiel_cr.players.player_specs import PlayerLike, as_policy_source, read_player
+from spiel_cr.players.player_specs import PlayerLike, read_player
 from spiel_cr.players.player_strings import PlayerSpec
 from spiel_cr.policies.array_queries import rules_for
 from spiel_cr.policies.behaviour_files import form_policy
 from spiel_cr.policies.best_responses import value_bounds
-from spiel_cr.policies.conversions import behaviour_from_reach
 from spiel_cr.policies.form_policy import FormPolicy
 from spiel_cr.policies.policy_adapters import probe
 from spiel_cr.policies.queries import query
@@ -52,6 +51,7 @@ from spiel_cr.solvers.representation import (
     PHANTOM,
     PUBLIC_TREE,
     SIMULATOR,
+    TREE,
     FormRequirements,
     GameOptions,
     SimulatedGame,
@@ -89,6 +89,7 @@ class Opponent(NamedTuple):
         given.
       abrupt: Exact evaluation of an abrupt phantom game, which has no form; None for
         other games.
+      seed: Seed of `open_opponent`.
     """
 
     name: str
@@ -100,11 +101,16 @@ class Opponent(NamedTuple):
     bots: tuple[pyspiel.Bot, pyspiel.Bot] | None = None
     too_large: GameTooLargeError | MoreKnowledgeError | None = None
     abrupt: AbruptEvaluation | None = None
+    seed: int = 0
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Return how worker processes make the opponent, without forms but the tree."""
+        return _again, (self.name, self.game, self.tree, self.seed)
 
     @property
     def tree(self) -> GameTree | None:
         """The game tree; None if it is too large, or the policy has another form."""
-        return self.form if isinstance(self.form, GameTree) else None
+        return None if self.form is None else self.form.tree
 
     def strategy(self) -> Behaviours:
         """Return the policy on the form, each float64 [S]; an estimate if it has bots.
@@ -158,12 +164,6 @@ class Opponent(NamedTuple):
         behaviours = in_player_order(player, response, self.strategy()[1 - player])
         return form_policy(self.form, behaviours)
 
-    def for_workers(self, executor: Executor, seed: int) -> "Opponent | OpponentSource":
-        """Return the argument of `rebuild_opponent` for worker processes."""
-        if executor.is_in_process:
-            return self
-        return self.name, self.game, self.tree, seed
-
     def bot(self, seat: int, seed: int) -> pyspiel.Bot:
         """Return the bot that plays as a player: its own bot, or one of its policy."""
         if self.bots is not None:
@@ -180,7 +180,6 @@ def open_opponent(
     other_forms: bool = True,
     memory_limit: Limit = None,
     seconds: float = math.inf,
-    progress: bool | None = None,
     executor: Executor = IN_PROCESS,
 ) -> Opponent:
     """Open a game and a player of it.
@@ -200,7 +199,6 @@ def open_opponent(
       memory_limit: Largest memory for the game tree and other forms.
       seconds: Time for building the form and querying the policy on it. If that would
         take longer, the game counts as too large, unless the policy needs its tree.
-      progress: Whether to show progress bars on stderr.
       executor: Executor whose workers query a bot at every infoset of the game tree, if
         the bot has a string and its strategy does not depend on earlier queries.
 
@@ -214,7 +212,7 @@ def open_opponent(
     is_object, policy = not isinstance(player, str), None
     if is_object and not spec.needs_tree:
         # A policy of another game is rejected before any work.
-        policy = as_policy_source(spec, loaded, seed=seed)
+        policy = spec.policy(loaded, seed, lazy=False)
     built = _built_form(game)
     of_public_tree = _public_tree_policy(policy) is not None
     if spec.file is not None:
@@ -228,7 +226,6 @@ def open_opponent(
                 memory_limit,
                 worlds=other_forms and not spec.needs_tree,
                 seconds=math.inf if spec.needs_tree else seconds,
-                progress=progress,
                 solved=getattr(policy, "form", None),
             )
     except GameTooLargeError as error:
@@ -240,10 +237,9 @@ def open_opponent(
     playable = form or _form_for(spec, loaded)
     rivals = spec.bots_behind(playable, seed)
     if policy is None:
-        lazy = not executor.is_in_process
-        policy = as_policy_source(spec, playable, seed=seed, lazy=lazy)
+        policy = spec.policy(playable, seed, lazy=not executor.is_in_process)
     name = player if isinstance(player, str) else type(player).__name__
-    target = Opponent(name, loaded, policy, bots=rivals, too_large=too_large)
+    target = Opponent(name, loaded, policy, bots=rivals, too_large=too_large, seed=seed)
     if form is not None:
         target = target._replace(form=form, sequence_form=form.sequence_form)
     if is_object:
@@ -254,56 +250,41 @@ def open_opponent(
         return target
     try:
         if form is not None:
-            behaviour = query(
-                form, policy, deadline=until, executor=executor, progress=progress
-            )
+            behaviour = query(form, policy, deadline=until, executor=executor)
             if target.tree is None:
                 target = target._replace(policy=form_policy(form, behaviour))
             return target._replace(behaviour=behaviour)
-        return _without_tree(
-            target, opened, other_forms, seconds, memory_limit, progress
-        )
+        if not other_forms:
+            return target
+        return _on_other_form(target, opened, seconds, memory_limit)
     except (GameTooLargeError, MoreKnowledgeError) as error:
         return target._replace(form=None, sequence_form=None, too_large=error)
 
 
-def _without_tree(
-    target: Opponent,
-    opened: Opened,
-    other_forms: bool,
-    seconds: float,
-    memory_limit: Limit,
-    progress: bool | None,
+def _on_other_form(
+    target: Opponent, opened: Opened, seconds: float, memory_limit: Limit
 ) -> Opponent:
     """Evaluate a policy on a form of the game other than its tree, if there is one."""
     policy = target.policy
-    if other_forms and seconds == math.inf:
-        policy = _query_private_states(opened, policy, memory_limit, progress) or policy
+    if seconds == math.inf:
+        policy = _query_private_states(opened, policy, memory_limit) or policy
     of_public_tree = _public_tree_policy(policy)
-    if other_forms and of_public_tree is not None:
+    if of_public_tree is not None:
         return _on_public_tree(target, of_public_tree, memory_limit)
-    if other_forms and seconds == math.inf:
+    if seconds == math.inf:
         abrupt = abrupt_game(opened, memory_limit)
         if abrupt is not None:
-            evaluation = AbruptEvaluation(abrupt, policy, progress=progress)
-            return target._replace(abrupt=evaluation)
+            return target._replace(abrupt=AbruptEvaluation(abrupt, policy))
     return target
 
 
-# An opponent's name, its game, its game tree if it has one, and the seed of
-# `open_opponent`.
-OpponentSource: TypeAlias = tuple[str, pyspiel.Game, GameTree | None, int]
-
-
-def rebuild_opponent(source: Opponent | OpponentSource) -> Opponent:
-    """Make an opponent again in another process, from its string and without a form."""
-    if isinstance(source, Opponent):
-        return source
-    name, game, tree, seed = source
+def _again(name: str, game: pyspiel.Game, tree: GameTree | None, seed: int) -> Opponent:
+    """Make an opponent again in another process, from its string."""
     spec = read_player(name, game)
     playable = tree or _form_for(spec, game)
-    policy = as_policy_source(spec, playable, seed=seed)
-    return Opponent(name, game, policy, bots=spec.bots_behind(playable, seed))
+    policy = spec.policy(playable, seed, lazy=False)
+    rivals = spec.bots_behind(playable, seed)
+    return Opponent(name, game, policy, bots=rivals, seed=seed)
 
 
 def _form_for(spec: PlayerSpec, game: pyspiel.Game) -> SimulatedGame | pyspiel.Game:
@@ -317,7 +298,6 @@ def build_for_evaluation(
     *,
     worlds: bool = True,
     seconds: float = math.inf,
-    progress: bool | None = None,
     solved: HasSequenceForm | None = None,
 ) -> GameTree | PhantomGame:
     """Build the form on which policies of a game are evaluated.
@@ -328,7 +308,6 @@ def build_for_evaluation(
       worlds: Whether to build the phantom form of phantom games that are large or have
         imperfect recall.
       seconds: Time for building the form.
-      progress: Whether to show progress bars on stderr.
       solved: A form of the game that already exists; it is returned if it is the one
         that would be built.
 
@@ -351,7 +330,7 @@ def build_for_evaluation(
                 source, seconds = solved, math.inf
         if seconds < math.inf:
             _check_seconds(opened, chosen, seconds)
-    form, _ = represent(source, options, need, progress=progress)
+    form, _ = represent(source, options, need)
     return cast(GameTree | PhantomGame, form)
 
 
@@ -360,14 +339,25 @@ def _built_form(game: object) -> GameTree | PhantomGame | None:
     return game if isinstance(game, GameTree | PhantomGame) else None
 
 
+def _phantom_seconds(opened: Opened, most: float) -> float:
+    """Estimate how long building the phantom form takes."""
+    rules = phantom_rules(opened.rules)
+    assert rules is not None
+    return estimate_phantom_worlds(opened.game, rules) / _WORLDS_A_SECOND
+
+
+def _tree_seconds(opened: Opened, most: float) -> float:
+    """Estimate how long building the game tree takes, up to `most` seconds."""
+    speed = _STATES_A_SECOND if opened.rules is None else _RULES_A_SECOND
+    return estimate_histories(opened.game, threshold=speed * most) / speed
+
+
+_SECONDS = {PHANTOM: _phantom_seconds, TREE: _tree_seconds}
+
+
 def _check_seconds(opened: Opened, form: str, seconds: float) -> None:
     """Raise GameTooLargeError if building a form takes clearly longer."""
-    rules = phantom_rules(opened.rules)
-    if rules is not None and form == PHANTOM:
-        need = estimate_phantom_worlds(opened.game, rules) / _WORLDS_A_SECOND
-    else:
-        speed = _STATES_A_SECOND if opened.rules is None else _RULES_A_SECOND
-        need = estimate_histories(opened.game, threshold=speed * seconds) / speed
+    need = _SECONDS[form](opened, seconds)
     if need > seconds:
         raise GameTooLargeError(
             f"building {opened.game} would take about {need:.2g} s, longer "
@@ -393,10 +383,7 @@ def _check_belongs(policy: object, tree: GameTree | None) -> None:
 
 
 def _query_private_states(
-    opened: Opened,
-    policy: openspiel_policy.Policy,
-    memory_limit: Limit,
-    progress: bool | None,
+    opened: Opened, policy: openspiel_policy.Policy, memory_limit: Limit
 ) -> FormPolicy | None:
     """Query a policy at all private states.
 
@@ -412,14 +399,14 @@ def _query_private_states(
     if not (at_once or is_queried):
         return None
     try:
-        form = public_tree_game(opened, progress=progress, memory_limit=memory_limit)
+        form = public_tree_game(opened, memory_limit=memory_limit)
     except GameTooLargeError:
         raise
     except ValueError:  # the game cannot be declared with these parameters
         return None
     if not at_once and sum(map(len, form.decisions)) > _MOST_QUERIED:
         return None
-    return FormPolicy(form, query(form, policy, progress=progress))
+    return FormPolicy(form, query(form, policy))
 
 
 def _public_tree_policy(policy: object) -> FormPolicy | None:
@@ -453,12 +440,7 @@ def _on_public_tree(
     sequence_form = with_values(form, form.sequence_form, dtype)
     first, second = policy.behaviour
     if sequence_form.evaluator is None:
-        first, second = (
-            behaviour_from_reach(decisions, behaviour)
-            for decisions, behaviour in zip(
-                sequence_form.decisions, policy.behaviour, strict=True
-            )
-        )
+        first, second = query(form, policy)
     return target._replace(
         policy=policy,
         form=form,

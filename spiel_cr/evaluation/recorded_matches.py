@@ -25,7 +25,7 @@ from spiel_cr.games.opening.game_checks import chance_outcomes, returns, utility
 from spiel_cr.games.opening.opened import open_game
 from spiel_cr.games.tree.tree import GameTree
 from spiel_cr.games.tree.tree_builder import Game
-from spiel_cr.players.player_specs import PolicyLike, as_policy_source
+from spiel_cr.players.player_specs import PolicyLike, read_player
 from spiel_cr.policies import infoset_reach
 from spiel_cr.policies.conversions import Behaviours
 
@@ -146,7 +146,9 @@ def review_matches(
     values = baseline(game, reference, memory_limit=memory_limit, name="reference")
     plain = open_game(values.instance).game
     by_player = {
-        player: as_policy_source(policy, values.instance, name="policies")
+        player: read_player(policy, plain, name="policies").policy(
+            values.instance, 0, lazy=False
+        )
         for player, policy in (policies or {}).items()
     }
     players = list(seats) or [None] * len(matches)

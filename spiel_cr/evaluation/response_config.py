@@ -5,14 +5,8 @@ import dataclasses
 import numpy as np
 import pyspiel
 
-from spiel_cr.common.checks import (
-    check_choice,
-    check_integer,
-    check_iterations,
-    check_number,
-)
-from spiel_cr.players.fixed_policies import FixedPolicy
-from spiel_cr.players.poker_roles import NotPokerError
+from spiel_cr.common.checks import COUNT, check_settings
+from spiel_cr.players.fixed_policies import FixedPolicy, NotPokerError
 from spiel_cr.policies.beliefs.state_posterior import PARTICLES
 
 # The methods that find responses, for `best_response` and `exploit`.
@@ -67,12 +61,10 @@ class SearchConfig:
     histories: str = "all"
 
     def __post_init__(self) -> None:
-        for name in ("simulations", "batch", "max_nodes"):
-            check_iterations(getattr(self, name), name=name)
+        check_settings(self, {"simulations batch max_nodes": COUNT})
         if self.learn:
-            check_iterations(self.learn, name="learn")
-        check_number(self.exploration, "exploration", "(0, inf)")
-        check_choice(self.histories, "histories", HISTORIES)
+            check_settings(self, {"learn": COUNT})
+        check_settings(self, {"exploration": "(0, inf)", "histories": HISTORIES})
 
 
 @dataclasses.dataclass(frozen=True)
@@ -115,14 +107,12 @@ class ResponseConfig:
     seed: int = 0
 
     def __post_init__(self) -> None:
-        check_choice(self.method, "method", RESPONSE_METHODS)
-        check_iterations(self.rounds, name="rounds")
-        check_iterations(self.rollouts, name="rollouts")
-        check_iterations(self.max_histories, name="max_histories")
-        check_iterations(self.particles, name="particles")
-        check_integer(self.luck_rollouts, "luck_rollouts", 0)
+        check_settings(self, {"method": RESPONSE_METHODS})
+        check_settings(self, {"rounds rollouts max_histories particles": COUNT})
         # A confidence interval needs two matches.
-        check_integer(self.matches, "matches", 2)
+        check_settings(
+            self, {"luck_rollouts": range(2**31), "matches": range(2, 2**31)}
+        )
 
     def leaf_for(self, game: pyspiel.Game) -> str:
         """Return the default policy of local best response after its action."""

@@ -7,9 +7,8 @@ import numpy as np
 import pyspiel
 from open_spiel.python import policy as openspiel_policy
 
-from spiel_cr.common.messages import is_wanted
 from spiel_cr.evaluation.control_variates import Luck, without_luck
-from spiel_cr.evaluation.opponent import Opponent, OpponentSource, rebuild_opponent
+from spiel_cr.evaluation.opponent import Opponent
 from spiel_cr.evaluation.referee import play_match
 from spiel_cr.evaluation.response_config import ResponseConfig, SearchConfig
 from spiel_cr.evaluation.responses.ismcts_bot import ISMCTSBRBot, Predictor
@@ -31,7 +30,6 @@ from spiel_cr.policies import best_responses
 from spiel_cr.policies.beliefs.state_posterior import StatePosterior
 from spiel_cr.policies.best_responses import reach_of
 from spiel_cr.policies.bot_base import as_learner
-from spiel_cr.policies.bot_policies import BotPolicy
 from spiel_cr.policies.rollouts import Answers
 from spiel_cr.solvers.mccfr.table.table_policy import table_queries
 
@@ -123,7 +121,7 @@ class ResponseMatches:
 
     def __init__(
         self,
-        source: Opponent | OpponentSource,
+        opponent: Opponent,
         player: int,
         config: ResponseConfig,
         responder: pyspiel.Bot | None = None,
@@ -134,15 +132,14 @@ class ResponseMatches:
         rollouts of `config`, unless the opponent is a bot that `Learns`.
 
         Args:
-          source: The opponent, or its source in workers. A bot that `Learns` is reset
-            before each match, so that matches are independent.
+          opponent: The opponent. A bot that `Learns` is reset before each match, so
+            that matches are independent.
           player: The responder.
           config: Settings with the seed of the matches.
           responder: The bot that responds; None for a new `state_responder`.
         """
-        opponent = rebuild_opponent(source)
         if responder is None:
-            responder, _ = state_responder(opponent, player, config)
+            responder = state_responder(opponent, player, config)
         self._opponent, self._player, self._config = opponent, player, config
         self._responder, self._is_known = responder, opponent.bots is None
         self._rival = opponent.bot(1 - player, config.seed)
@@ -193,16 +190,15 @@ class ResponseMatches:
 
 def state_responder(
     opponent: Opponent, player: int, config: ResponseConfig
-) -> tuple[StateResponder, int]:
+) -> StateResponder:
     """Make a bot that looks ahead during matches.
+
+    The simulations that a bot learned from beforehand count as its own.
 
     Args:
       opponent: The opponent, whose policy the bot uses.
       player: The responder.
       config: Method ("ismcts", "lbr" or "learned") and settings.
-
-    Returns:
-      The bot, and the number of simulations that it learned from before.
     """
     game, policy, seed = opponent.game, opponent.policy, config.seed
     belief = StatePosterior(
@@ -214,7 +210,7 @@ def state_responder(
         seed=seed,
     )
     if config.method == "lbr":
-        local = LBRBot(
+        return LBRBot(
             game,
             player,
             policy,
@@ -223,13 +219,10 @@ def state_responder(
             seed=seed,
             belief=belief,
         )
-        return local, 0
     predictor, simulations = Predictor(rollout=rollout_of(policy, config.search)), 0
     if config.method == "learned":
         settings = LearningConfig(search=config.search, rounds=config.rounds)
-        learned = learn_response(
-            game, player, policy, settings, seed=seed, progress=is_wanted()
-        )
+        learned = learn_response(game, player, policy, settings, seed=seed)
         predictor = predictor._replace(prior_and_value=learned.prior_and_value)
         simulations = learned.simulations
     responder = ISMCTSBRBot(
@@ -241,7 +234,8 @@ def state_responder(
         predictor=predictor,
         belief=belief,
     )
-    return responder, simulations
+    responder.simulations = simulations
+    return responder
 
 
 def rollout_of(
@@ -256,8 +250,9 @@ def rollout_of(
       policy: The evaluated policy of both players.
       search: The response's search settings.
     """
-    queried = isinstance(policy, BotPolicy)
-    return policy if search.histories == "all" and not queried else None
+    if search.histories != "all" or getattr(policy, "asks_bots", False):
+        return None
+    return policy
 
 
 def returns_of(

@@ -130,11 +130,7 @@ class Interview:
 
 
 def traverse(
-    tree: GameTree,
-    bot: pyspiel.Bot,
-    player: int | None = None,
-    *,
-    progress: bool | None = None,
+    tree: GameTree, bot: pyspiel.Bot, player: int | None = None
 ) -> QueriedStrategy:
     """Query a bot once at each of its infosets.
 
@@ -147,7 +143,6 @@ def traverse(
       tree: The game tree of the bot's game.
       bot: The bot; `restart` is called once, at the beginning.
       player: The bot's player; None if the bot has a method `player_id`.
-      progress: Whether to show a progress bar on stderr.
 
     Raises:
       ValueError: If the bot does not provide a distribution over legal actions.
@@ -165,10 +160,10 @@ def traverse(
     if learner is not None:
         learner.reset()
         memories.append(learner.memory)
-        order = _by_matches(infosets.decisions)
+        order = _depth_first(infosets.decisions, np.arange(len(infosets)))
     else:
         order = by_subgames(tree, player)
-    bar = progress_bar(order, desc=f"seat {player}", progress=progress)
+    bar = progress_bar(order, desc=f"seat {player}")
     states = states_in_order(tree.game, tree.histories, infosets.history[order])
     for infoset, state in zip(bar, states, strict=True):
         if learner is not None:
@@ -197,45 +192,28 @@ def by_subgames(tree: GameTree, player: int) -> np.ndarray:
       int64 [I].
     """
     decisions = tree.infosets[player].decisions
-    parent, levels = decisions.owner[decisions.parent], decisions.levels()
-    order = np.argsort(levels, kind="stable")
     try:
-        subgame = decompose(tree, player).player_subgame
+        return _depth_first(decisions, decompose(tree, player).player_subgame)
     except UncountableTurnsError:
-        return order
-    # Nodes of the tree of subgames, in depth-first order. A node with -1 does not begin
-    # a subgame, and belongs to the last one.
-    nodes: dict[tuple[int, int], int] = {}
-    node = np.zeros(len(decisions), np.int64)
+        return np.argsort(decisions.levels(), kind="stable")
+
+
+def _depth_first(decisions: Decisions, labels: np.ndarray) -> np.ndarray:
+    """Return a player's infosets in the order of a depth-first walk, int64 [I].
+
+    Args:
+      decisions: The player's decisions.
+      labels: Place of each infoset among those that follow the same one, int [I]. A
+        negative one means that the infoset belongs to the place of the one before it.
+    """
+    parent = decisions.owner[decisions.parent].tolist()
+    order = np.argsort(decisions.levels(), kind="stable").tolist()
+    paths: list[tuple[int, ...]] = [()] * len(decisions)
     for infoset in order:
-        above = int(node[parent[infoset]]) if parent[infoset] >= 0 else 0
-        opened = int(subgame[infoset])
-        if opened >= 0:
-            above = nodes.setdefault((above, opened), 1 + len(nodes))
-        node[infoset] = above
-    below: dict[int, list[tuple[int, int]]] = {}
-    for (above, opened), number in nodes.items():
-        below.setdefault(above, []).append((opened, number))
-    rank, waiting = np.zeros(1 + len(nodes), np.int64), [(0, 0)]
-    for place in range(len(rank)):
-        _, number = waiting.pop()
-        rank[number] = place
-        waiting += sorted(below.get(number, []), reverse=True)
-    return order[np.argsort(rank[node[order]], kind="stable")]
-
-
-def _by_matches(decisions: Decisions) -> np.ndarray:
-    """Return the infosets in the order of a depth-first walk, int64 [I]."""
-    parent = decisions.owner[decisions.parent]
-    below: dict[int, list[int]] = {}
-    for infoset in reversed(range(len(decisions))):
-        below.setdefault(int(parent[infoset]), []).append(infoset)
-    order, waiting = [], below.get(-1, [])
-    while waiting:
-        infoset = waiting.pop()
-        order.append(infoset)
-        waiting += below.get(infoset, [])
-    return np.array(order, np.int64)
+        above = paths[parent[infoset]] if parent[infoset] >= 0 else ()
+        label = int(labels[infoset])
+        paths[infoset] = (*above, label) if label >= 0 else above
+    return np.array(sorted(order, key=paths.__getitem__), np.int64)
 
 
 class ObservedMatch(NamedTuple):

@@ -2,12 +2,13 @@
 
 Matches pass the true state of the game to bots. `ResolvingBot` and `OOSBot` use only
 their player's information state string, or the public actions and the player's private
-state. `PolicyBot` passes the state to its policy.
+state. `LookaheadResolvingBot` uses its player's information state strings and actions.
+`PolicyBot` passes the state to its policy.
 """
 
 import dataclasses
 import time
-from typing import cast
+from typing import Any, cast
 
 import numpy as np
 import pyspiel
@@ -18,15 +19,20 @@ from spiel_cr.common.memory import Limit
 from spiel_cr.common.messages import announce
 from spiel_cr.games.opening.opened import open_game
 from spiel_cr.games.public_tree.game import PublicTreeGame
+from spiel_cr.games.simulation.observations import observations
 from spiel_cr.games.tree.tree import GameTree
 from spiel_cr.games.tree.tree_builder import Game, as_tree
-from spiel_cr.policies.beliefs.bot_beliefs import BotBeliefs
-from spiel_cr.policies.bot_base import PolicyPlayer
-from spiel_cr.policies.policy_adapters import name_of
+from spiel_cr.policies.beliefs.bot_beliefs import BotBeliefs, distribution_of
+from spiel_cr.policies.beliefs.state_posterior import StatePosterior
+from spiel_cr.policies.bot_base import PolicyPlayer, as_bot, check_seat
+from spiel_cr.policies.policy_adapters import as_policy, name_of
 from spiel_cr.policies.queries import distribution_at
 from spiel_cr.resolving.clock import Clock, Statistics, check_budget
 from spiel_cr.resolving.continual import need_of
 from spiel_cr.resolving.decomposition import decompose
+from spiel_cr.resolving.gadget_infosets import Gadget
+from spiel_cr.resolving.lookahead import lookahead_resolver
+from spiel_cr.resolving.lookahead.lookahead_config import LookaheadConfig
 from spiel_cr.resolving.resolver import Resolver
 from spiel_cr.resolving.resolving_config import ResolvingConfig
 from spiel_cr.resolving.tree_beliefs import opponent_range
@@ -111,6 +117,98 @@ class ResolvingBot(PolicyPlayer):
         self.check_turn(state)
         decision, _ = self.resolver.subgames.decision(state)
         return self.resolver.beliefs(self._match, decision)
+
+
+# Defaults for trees that are solved again at each move, and for their gadget games
+# (docs/explanation/depth-limits.md).
+DEFAULT_SOLVER = "pcfr+"
+DEFAULT_GADGET: Gadget = "maxmargin"
+
+
+class LookaheadResolvingBot(PolicyPlayer):
+    """A bot that plays by continual re-solving on lookahead trees.
+
+    Attributes:
+      agent: The resolver that computes the strategies.
+    """
+
+    def __init__(
+        self,
+        game: str | pyspiel.Game,
+        player: int,
+        config: ResolvingConfig | None = None,
+        *,
+        lookahead: LookaheadConfig,
+        seed: int = 0,
+    ) -> None:
+        """Solve the start of the game and compile all functions.
+
+        Args:
+          game: OpenSpiel game string or game.
+          player: The player, 0 or 1.
+          config: Settings of re-solving; by default PCFR+ for 1000 ms per move with the
+            max-margin gadget.
+          lookahead: Settings of the lookahead trees.
+          seed: Seed for all random choices.
+
+        Raises:
+          pyspiel.SpielError, ValueError: See `LookaheadResolver`.
+        """
+        super().__init__(player, seed=seed)
+        if config is None:
+            config = ResolvingConfig(
+                DEFAULT_SOLVER, move_ms=1000, gadget=DEFAULT_GADGET
+            )
+        self.agent = lookahead_resolver.LookaheadResolver(
+            open_game(game).game, player, config, lookahead, seed=seed
+        )
+
+    @property
+    def statistics(self) -> Statistics:
+        """Counts and times since the bot was made."""
+        return self.agent.statistics
+
+    @property
+    def counts(self) -> lookahead_resolver.LookaheadStatistics:
+        """Numbers of answers by their origin since the bot was made."""
+        return self.agent.counts
+
+    def restart(self) -> None:
+        """Begin a match."""
+        self.agent.restart()
+
+    def beliefs(self, state: pyspiel.State) -> BotBeliefs:
+        """Return ranges, values and NashConv of the last solve at a decision.
+
+        The opponent's range assumes that it plays the blueprint. The other fields are
+        None if no solution of the decision's subgame was accepted.
+
+        Args:
+          state: A state at which the bot acts.
+
+        Raises:
+          ValueError: If the bot's player does not act.
+        """
+        self.check_turn(state)
+        stages = observations(state, self._player, waiting=False)
+        opponent = self.agent.blueprint.policy
+        posterior = StatePosterior(state.get_game(), self._player, opponent)
+        posterior.update(state)
+        other = 1 - self._player
+        labels = [each.information_state_string(other) for each in posterior.states]
+        return dataclasses.replace(
+            self.agent.subgame_beliefs(stages),
+            opponent_range=distribution_of(labels, posterior.weights),
+            sampled=posterior.approximate,
+        )
+
+    def get_policy(self, state: pyspiel.State) -> list[tuple[int, float]]:
+        self.check_turn(state)
+        answer = self.agent.strategy(observations(state, self._player, waiting=False))
+        if answer is None:
+            probabilities = self.agent.blueprint.policy.action_probabilities(state)
+            return sorted(probabilities.items())
+        return list(zip(answer[0], answer[1].tolist(), strict=True))
 
 
 @dataclasses.dataclass(frozen=True)
@@ -320,19 +418,33 @@ class PolicyBot(PolicyPlayer):
         return list(zip(state.legal_actions(), probabilities, strict=True))
 
 
-def seated(
-    player: pyspiel.Bot | openspiel_policy.Policy, index: int, seed: int
+def bot_of(
+    player_object: Any, game: pyspiel.Game, player: int, seed: int, name: str
 ) -> pyspiel.Bot:
-    """Return a bot as it is, and a policy as a bot.
+    """Return a user's bot as it is, and a user's policy as a bot.
 
     Args:
-      player: The bot or policy.
-      index: The player whose moves the bot makes.
+      player_object: A bot, or any policy of `as_policy`.
+      game: The sequential game.
+      player: The player whose moves the bot makes.
       seed: Seed of the actions that a policy's bot draws.
+      name: Name of the argument that is or made the object, for errors.
+
+    Raises:
+      ValueError: If the object is neither a bot nor a policy, or is a bot of the other
+        player.
     """
-    if isinstance(player, pyspiel.Bot):
-        return player
-    return PolicyBot(index, player, seed=seed)
+    if (bot := as_bot(player_object)) is not None:
+        check_seat(bot, player, name)
+        return bot
+    policy = as_policy(player_object, game, name)
+    if policy is None:
+        raise ValueError(
+            f"{name} made a {type(player_object).__name__}; return a pyspiel.Bot, a "
+            f"policy, a pair of policies, or a function of a state that returns "
+            f"probabilities"
+        )
+    return PolicyBot(player, policy, seed=seed)
 
 
 def policy_of(bot: pyspiel.Bot) -> openspiel_policy.Policy | None:

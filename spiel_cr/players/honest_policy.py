@@ -9,7 +9,7 @@ a win, which the thesis does not specify. The policy deals by OpenSpiel's states
 plays every game whose actions are called fold, call and raise.
 """
 
-from typing import NamedTuple
+from typing import TypeAlias
 
 import numpy as np
 import pyspiel
@@ -17,8 +17,7 @@ import pyspiel
 from spiel_cr.common.checks import check_iterations, check_seed
 from spiel_cr.games.histories import moves_along
 from spiel_cr.games.opening.game_checks import chance_outcomes, player_return
-from spiel_cr.players.fixed_policies import FixedPolicy
-from spiel_cr.players.poker_roles import NotPokerError, PokerRoles
+from spiel_cr.players.fixed_policies import FixedPolicy, NotPokerError, PokerRoles
 from spiel_cr.policies.conversions import StatePolicy
 from spiel_cr.policies.rollouts import (
     REMEMBERED,
@@ -38,12 +37,8 @@ _MOST_DRAWS = 1000
 _UNKNOWN = 2**31 - 1
 
 
-class _ReplayedAction(NamedTuple):
-    """An action, whether chance took it, and whether the player did not observe it."""
-
-    action: int
-    free: bool
-    chance: bool
+# An action, whether chance took it, and whether the player did not observe it.
+_Step: TypeAlias = tuple[int, bool, bool]
 
 
 class HonestPolicy(StatePolicy):
@@ -103,7 +98,7 @@ class HonestPolicy(StatePolicy):
         # The chance outcomes, with the placeholder for unobserved ones.
         cards = (
             player,
-            *(_UNKNOWN if free else action for action, free, chance in steps if chance),
+            *(_UNKNOWN if free else action for action, chance, free in steps if chance),
         )
         if cards not in self._shares:
             if len(self._shares) >= REMEMBERED:
@@ -115,7 +110,7 @@ class HonestPolicy(StatePolicy):
         self,
         state: pyspiel.State,
         player: int,
-        steps: list[_ReplayedAction],
+        steps: list[_Step],
         cards: tuple[int, ...],
     ) -> float:
         """Return the share of won rollouts; see `win_share`."""
@@ -134,7 +129,7 @@ class HonestPolicy(StatePolicy):
                 )
             dealt = self._game.new_initial_state()
             weight = 1.0
-            for action, free, chance in steps:
+            for action, chance, free in steps:
                 if chance:
                     outcomes = dealt.chance_outcomes()
                     if free:
@@ -153,13 +148,13 @@ class HonestPolicy(StatePolicy):
             wins += weight * ((value > 0) + (value >= 0)) / 2
         return wins / total
 
-    def _steps(self, state: pyspiel.State, player: int) -> list[_ReplayedAction]:
+    def _steps(self, state: pyspiel.State, player: int) -> list[_Step]:
         """Return the actions from the root."""
         steps = []
         for before, action in moves_along(self._game, state.history()):
             chance = before.is_chance_node()
             free = chance and not self._saw(before, player, action)
-            steps.append(_ReplayedAction(action, free, chance))
+            steps.append((action, chance, free))
         return steps
 
     def _saw(self, state: pyspiel.State, player: int, action: int) -> bool:

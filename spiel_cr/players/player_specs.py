@@ -25,8 +25,8 @@ from spiel_cr.players.player_strings import (
     policy_spec,
     read_string,
 )
-from spiel_cr.policies.bot_base import check_seat, gives_policy
-from spiel_cr.policies.policy_adapters import JointPolicy, as_player, as_policy, probe
+from spiel_cr.policies.bot_base import as_bot, check_seat, gives_policy
+from spiel_cr.policies.policy_adapters import JointPolicy, as_policy, pair_of, probe
 from spiel_cr.policies.result import Result
 from spiel_cr.solvers.representation import (
     PHANTOM,
@@ -96,38 +96,38 @@ def read_player(
     plain = open_game(game).game
     if isinstance(player, str):
         return read_string(player, name, plain)
-    pair = _pair(player)
-    policy = None if pair else as_policy(player, plain, name)
-    if policy is not None:
-        return policy_spec(type(player).__name__, lambda game, seed: policy)
-    if pair is not None:
+    if (pair := pair_of(player)) is not None:
         members = (
             read_player(member, plain, name=f"{name}[{index}]")
             for index, member in enumerate(pair)
         )
         return _pair_spec(plain, tuple(members))
+    policy = as_policy(player, plain, name)
+    if policy is not None:
+        return policy_spec(type(player).__name__, lambda game, seed: policy)
 
     make: Callable[[int, int], Any]
-    if isinstance(player, pyspiel.Bot):
+    if (bot := as_bot(player)) is not None:
         if seat is not None:
-            check_seat(player, seat, name)
+            check_seat(bot, seat, name)
 
         def make(index: int, seed: int) -> pyspiel.Bot:
             is_other = seat not in (None, index)
-            return bots.uniform_bot(plain, index, seed=seed) if is_other else player
+            return bots.uniform_bot(plain, index, seed=seed) if is_other else bot
 
     elif callable(player):
         _check_maker(player, name)
         make = player
     else:
-        raise _no_player(player, name)
+        raise ValueError(
+            f"{name}={player!r} is not a player; give a string such as "
+            f"'resolving(iterations=100)', a policy, a pair of policies, a result of "
+            f"solve, a bot, a function of (player, seed) that makes one, or a function "
+            f"of a state that returns probabilities"
+        )
 
     def make_bot(game: Any, index: int, seed: int) -> pyspiel.Bot:
-        made = make(index, seed)
-        bot = as_player(made, plain, index, name)
-        if bot is None:
-            raise _no_player(made, name)
-        return bots.seated(bot, index, seed)
+        return bots.bot_of(make(index, seed), plain, index, seed, name)
 
     return _ObjectSpec(type(player).__name__, make_bot)
 
@@ -170,24 +170,6 @@ def _pair_spec(game: pyspiel.Game, members: tuple[PlayerSpec, ...]) -> PlayerSpe
     )
 
 
-def _pair(player: object) -> tuple[object, object] | None:
-    """Return the parts of players 0 and 1; None: the player is not a pair."""
-    if isinstance(player, Mapping) and set(player) == {0, 1}:
-        return player[0], player[1]
-    if isinstance(player, list | tuple) and len(player) == 2:
-        return player[0], player[1]
-    return None
-
-
-def _no_player(player: object, name: str) -> ValueError:
-    return ValueError(
-        f"{name}={player!r} is not a player; give a string such as "
-        f"'resolving(iterations=100)', a policy, a pair of policies, a result of "
-        f"solve, a bot, a function of (player, seed) that makes one, or a function "
-        f"of a state that returns probabilities"
-    )
-
-
 def _check_maker(make: Callable[..., object], name: str) -> None:
     """Raise an error if a function does not accept a player and a seed."""
     try:
@@ -199,44 +181,6 @@ def _check_maker(make: Callable[..., object], name: str) -> None:
         ) from error
     except ValueError:  # of C++
         pass
-
-
-def as_policy_source(
-    player: PlayerLike | PlayerSpec,
-    game: Any,
-    *,
-    seed: int = 0,
-    name: str = "policy",
-    lazy: bool = False,
-) -> openspiel_policy.Policy:
-    """Make the policy of both players that a player follows, for `queries.query`.
-
-    Args:
-      player: Any player, or its spec.
-      game: The game: a string, OpenSpiel's, or the form that the player needs.
-      seed: Seed of sampled algorithms and of bots.
-      name: The argument's name, for errors.
-      lazy: Whether a bot is made at the first query. Otherwise a bot that cannot play
-        the game is an error now.
-
-    Returns:
-      A policy of OpenSpiel's Python interface. That of a bot is a `BotPolicy`.
-
-    Raises:
-      OSError: If a policy file cannot be read.
-      ValueError: If the argument is not a player of the game.
-    """
-    spec = player
-    if not isinstance(spec, PlayerSpec):
-        spec = read_player(player, game, name=name)
-    recipe = None
-    if spec.is_exact and isinstance(player, str | PlayerSpec):
-        recipe = _policy_again, spec.name, game, seed
-    return spec.policy(game, seed, recipe=recipe, lazy=lazy)
-
-
-def _policy_again(text: str, game: Any, seed: int) -> openspiel_policy.Policy:
-    return as_policy_source(text, game, seed=seed)
 
 
 def make_bot(
@@ -274,7 +218,7 @@ def load_bot(game: Any, bot: str, player: int, *, seed: int = 0) -> pyspiel.Bot:
         name in parentheses: solver=evr-mccfr(batch=512). Other strings are an algorithm
         with its iterations, "cfr+(iterations=10)"; a fixed policy of poker; the path of
         a policy file that ends in .npz; or the module and name of a bot or policy that
-        you wrote, "module:name" (see `plugin_players.load_plugin`).
+        you wrote, "module:name" (see `player_strings.read_plugin`).
       player: The player whose moves it makes, 0 or 1.
       seed: Seed of all random choices of the bot.
 

@@ -10,19 +10,21 @@ such as "always_call"; the path of a policy file, which ends in .npz; or
 
 import dataclasses
 import functools
-from collections.abc import Callable
+import inspect
+from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple
 
 import numpy as np
 import pyspiel
 from open_spiel.python.policy import Policy, UniformRandomPolicy
 
+from spiel_cr.common import plugins
 from spiel_cr.common.checks import check_iterations
 from spiel_cr.common.parameters import Parameters, parse, table_of
 from spiel_cr.games.opening.opened import Openable, open_game
 from spiel_cr.games.public_tree.public_tree_loading import public_tree_game
 from spiel_cr.games.tree.tree_builder import as_tree
-from spiel_cr.players import bots, lookahead_bot, plugin_players
+from spiel_cr.players import bots
 from spiel_cr.players.agent_bot import AgentBot, AgentConfig
 from spiel_cr.players.bots import PolicyBot
 from spiel_cr.players.fixed_policies import FIXED_POLICIES, FixedPolicy
@@ -30,6 +32,11 @@ from spiel_cr.players.honest_policy import HonestPolicy
 from spiel_cr.players.search_bot import SearchBot, SearchBotConfig
 from spiel_cr.policies.bot_policies import BotPolicy
 from spiel_cr.policies.form_policy import CanonicalPolicy
+from spiel_cr.policies.policy_adapters import (
+    as_policy,
+    is_function_of_state,
+    is_policy,
+)
 from spiel_cr.resolving.continual import need_of
 from spiel_cr.resolving.lookahead.lookahead_config import LookaheadConfig
 from spiel_cr.resolving.resolving_config import ResolvingConfig
@@ -78,7 +85,6 @@ class PlayerSpec:
         game: Openable,
         seed: int,
         *,
-        recipe: tuple[Any, ...] | None = None,
         lazy: bool = True,
     ) -> Policy:
         """Make the policy of both players; a bot's answers are its policy.
@@ -86,15 +92,16 @@ class PlayerSpec:
         Args:
           game: The game; in the form that the player needs.
           seed: Seed of sampled algorithms and of bots.
-          recipe: The recipe of a bot's policy, see `BotPolicy`.
-          lazy: Whether a bot is made at the first query, and not now.
+          lazy: Whether a bot is made at the first query. Otherwise a bot that cannot
+            play the game is an error now.
         """
         policy = self.make_policy(game, seed)
         if policy is not None:
             return policy
         make = functools.partial(self.make_bot, game)
         bot_policy = BotPolicy(open_game(game).game, make, seed=seed)
-        bot_policy.recipe = recipe
+        if self.is_exact:
+            bot_policy.recipe = _policy_again, self.name, game, seed
         if not lazy:
             bot_policy.bot(0)
         return bot_policy
@@ -128,6 +135,10 @@ class PlayerSpec:
             for player, bot in enumerate(pair)
         )
         return first, second
+
+
+def _policy_again(text: str, game: Openable, seed: int) -> Policy:
+    return read_string(text).policy(game, seed)
 
 
 def policy_spec(
@@ -171,8 +182,8 @@ def _resolving(text: str, values: dict[str, Any]) -> PlayerSpec:
     if not {"iterations", "move_ms"} & set(values):
         values["move_ms"] = 100.0 if lookahead is None else 1000.0
     if lookahead is not None:
-        values.setdefault("solver", lookahead_bot.DEFAULT_SOLVER)
-        values.setdefault("gadget", lookahead_bot.DEFAULT_GADGET)
+        values.setdefault("solver", bots.DEFAULT_SOLVER)
+        values.setdefault("gadget", bots.DEFAULT_GADGET)
     config = ResolvingConfig(**values)
     if lookahead is None:
         forms: list[tuple[Any, Any]] = []
@@ -193,7 +204,7 @@ def _resolving(text: str, values: dict[str, Any]) -> PlayerSpec:
     lookahead.check(config)
     return PlayerSpec(
         text,
-        lambda game, player, seed: lookahead_bot.LookaheadResolvingBot(
+        lambda game, player, seed: bots.LookaheadResolvingBot(
             open_game(game).game, player, config, lookahead=lookahead, seed=seed
         ),
     )
@@ -423,16 +434,99 @@ def _algorithm(text: str, name: str) -> dict[str, Any]:
 
 def _plugin(text: str, name: str) -> PlayerSpec:
     """Return the spec of a bot or policy that a user wrote."""
-    plugin_players.check_plugin(text, name)
-
-    def load(game: Openable, player: int, seed: int) -> pyspiel.Bot | Policy:
-        return plugin_players.load_plugin(text, open_game(game).game, player, seed)
+    make, label = read_plugin(text, name), f"bot={text!r}"
 
     def make_bot(game: Openable, player: int, seed: int) -> pyspiel.Bot:
-        return bots.seated(load(game, player, seed), player, seed)
+        plain = open_game(game).game
+        return bots.bot_of(make(plain, player, seed), plain, player, seed, label)
 
     def make_policy(game: Openable, seed: int) -> Policy | None:
-        loaded = load(game, 0, seed)
-        return None if isinstance(loaded, pyspiel.Bot) else loaded
+        plain = open_game(game).game
+        return as_policy(make(plain, 0, seed), plain, label)
 
     return PlayerSpec(text, make_bot, make_policy)
+
+
+def read_plugin(
+    text: str, label: str = "bot"
+) -> Callable[[pyspiel.Game, int, int], Any]:
+    """Return the function that loads or makes a player of a user.
+
+    Args:
+      text: "module:name" or "module:name(parameter=value,...)". The name is that of an
+        OpenSpiel policy, a pair of policies, a function of a `state` that returns
+        probabilities, a class of policies or bots, or a function that makes a player.
+        Classes and functions of the last two kinds are called
+        `name(game, player, seed, **parameters)`, with those of the three arguments that
+        they have. Values that read as numbers, true or false are converted.
+      label: Name of the argument, for errors.
+
+    Returns:
+      A function of a sequential game, the player of a bot, and a seed. Its result is a
+      bot, or a policy of both players in any form that `as_policy` accepts, unless the
+      user's function returns another object.
+
+    Raises:
+      ValueError: If `plugins.import_user_modules` did not import the module; the module
+        has no such name; the object is neither a policy, nor a class of policies or
+        bots, nor a function with a parameter `game`, `player` or `seed`; or the
+        function does not have a parameter that the string sets.
+    """
+    parameters = parse(text, label)
+    named = f"{label}={text!r}"
+    name = parameters.name.partition(":")[2]
+    maker = plugins.named_object(parameters.name, named)
+    wanted = _parameters(maker)
+    if is_policy(maker) or (is_function_of_state(maker) and "state" in wanted):
+        parameters.convert({})
+        return lambda game, player, seed: maker
+    if not callable(maker):
+        raise ValueError(
+            f"{named} is a {type(maker).__name__}; write module:name of a "
+            f"function that makes a bot, or of an OpenSpiel policy"
+        )
+    if not _makes_players(maker, wanted):
+        raise ValueError(
+            f"{named} has no parameter game, player or seed, so it cannot "
+            f"make a player; write module:name of a function that makes a bot, "
+            f"or an OpenSpiel policy: def {name}(game): return "
+            f"MyPolicy(game, [0, 1])"
+        )
+    accepts_all = any(p.kind is p.VAR_KEYWORD for p in wanted.values())
+    if not accepts_all:
+        names = set(wanted) - {"game", "player", "seed"}
+        parameters.convert(dict.fromkeys(names, str))
+    values = {name: _value(value) for name, value in parameters.values.items()}
+
+    def make(game: pyspiel.Game, player: int, seed: int) -> Any:
+        arguments = {"game": game, "player": player, "seed": seed}
+        passed = {k: v for k, v in arguments.items() if accepts_all or k in wanted}
+        return maker(**passed, **values)
+
+    return make
+
+
+def _makes_players(maker: Any, wanted: Iterable[str]) -> bool:
+    """Return whether an object, not only imported by its module, makes players."""
+    if inspect.isclass(maker):
+        return issubclass(maker, (pyspiel.Bot, Policy))
+    return bool({"game", "player", "seed"} & set(wanted))
+
+
+def _parameters(maker: Any) -> dict[str, inspect.Parameter]:
+    try:
+        return dict(inspect.signature(maker).parameters)
+    except (TypeError, ValueError):  # of C++
+        return {}
+
+
+def _value(text: str) -> str | int | float | bool:
+    """Return a parameter's value as a number or Boolean, if it reads as one."""
+    if text in ("true", "false"):
+        return text == "true"
+    for kind in (int, float):
+        try:
+            return kind(text)
+        except ValueError:
+            continue
+    return text

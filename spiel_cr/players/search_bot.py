@@ -232,11 +232,8 @@ class SearchBot(PolicyPlayer):
         if not len(belief.states) or not belief.trust:
             return probabilities
         random = belief.random
-        sums, done, deadline = (
-            np.zeros((2, len(probabilities))),
-            0,
-            self._clock.deadline(),
-        )
+        sums, done = np.zeros((2, len(probabilities))), 0
+        deadline = self._clock.deadline()
         most = self._config.simulations or 2**31 - 1
         start = time.perf_counter()
         count = _AT_ONCE // len(probabilities) if deadline is None else _FIRST

@@ -1,7 +1,7 @@
 """Queries of policies for arrays of states, by a game's batched rules."""
 
 import functools
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -23,6 +23,11 @@ def member(policy: openspiel_policy.Policy, player: int) -> openspiel_policy.Pol
 def named(policy: openspiel_policy.Policy) -> str:
     """Return the name of a policy in messages; for adapted objects, their name."""
     return str(getattr(policy, "name", type(policy).__name__))
+
+
+def as_tabular(policy: object) -> openspiel_policy.TabularPolicy | None:
+    """Return a policy if it is a table of OpenSpiel, otherwise None."""
+    return policy if isinstance(policy, openspiel_policy.TabularPolicy) else None
 
 
 def row_probabilities(
@@ -52,16 +57,13 @@ def row_probabilities(
 
 
 def rules_for(
-    game: pyspiel.Game,
-    policy: openspiel_policy.Policy,
-    players: Sequence[int] = (0, 1),
+    game: pyspiel.Game, policy: openspiel_policy.Policy
 ) -> BatchedRules | None:
     """Return batched rules by which a policy can be queried, or None.
 
     Args:
       game: The game.
       policy: The policy. A strategy of a phantom game has its own batched rules.
-      players: The players at whose decisions it is queried.
     """
     if (rules := getattr(policy, "rules", None)) is not None:
         return rules
@@ -73,7 +75,7 @@ def rules_for(
         legal = rules.legal_actions_mask(rows)
         if player == CHANCE:
             legal = legal & (rules.chance_probabilities(rows) > 0)
-        elif player in players:
+        else:
             try:
                 row_probabilities(policy, rules, rows, player, legal)
             except InvalidPolicyError:
@@ -176,9 +178,9 @@ def _rows_source(
     at_once = getattr(policy, "array_probabilities", None)
     if rules is not None and at_once is not None:
         return functools.partial(at_once, rules)
-    table = getattr(policy, "table", None) or policy
+    table = as_tabular(getattr(policy, "table", None) or policy)
     strings = getattr(rules, "information_state_strings", None)
-    if strings is None or not isinstance(table, openspiel_policy.TabularPolicy):
+    if strings is None or table is None:
         return None
     return functools.partial(_table_rows, named(policy), table, rules)
 

@@ -34,6 +34,11 @@ def as_learner(bot: pyspiel.Bot) -> Learns | None:
     return bot if isinstance(bot, Learns) else None
 
 
+def as_bot(player: object) -> pyspiel.Bot | None:
+    """Return a player if it is a bot, which plays for one player of a game, or None."""
+    return player if isinstance(player, pyspiel.Bot) else None
+
+
 def inherits(bot: pyspiel.Bot, method: str) -> bool:
     """Return whether a bot written in Python inherits a method of `pyspiel.Bot`."""
     return hasattr(bot, "__dict__") and (

@@ -33,11 +33,13 @@ class BotPolicy(StatePolicy):
     the way, as in its first match.
 
     Attributes:
+      asks_bots: True, because each answer takes the time of one or many moves.
       queries: Number of queries of bots.
       recipe: A function and its arguments that make the policy again in a worker; None
         if it cannot be made again.
     """
 
+    asks_bots = True
     recipe: tuple[Any, ...] | None = None
 
     def __init__(

@@ -115,6 +115,19 @@ def uniform_behaviour(decisions: Decisions) -> np.ndarray:
     return np.concatenate([np.ones(1), probabilities])
 
 
+def pure_behaviour(decisions: Decisions, chosen: np.ndarray) -> np.ndarray:
+    """Return 1 at chosen sequences, and uniform play without a choice, float64 [S].
+
+    Args:
+      decisions: The player's decision points.
+      chosen: Whether an infoset's action is played, bool [S].
+    """
+    owner = decisions.owner[1:]
+    is_pure = np.bincount(owner, chosen[1:], minlength=len(decisions)) > 0
+    played = np.where(is_pure[owner], chosen[1:], uniform_behaviour(decisions)[1:])
+    return np.append(1.0, played)
+
+
 def reach_from_behaviour(decisions: Decisions, behaviour: np.ndarray) -> np.ndarray:
     """Return the player's reach, from float64 [S] probabilities, float64 [S].
 

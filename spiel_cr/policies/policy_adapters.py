@@ -6,9 +6,10 @@ checked whenever they are queried: an answer must be a distribution over the leg
 actions, and the same at every history of an information state.
 """
 
+import functools
 import inspect
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
@@ -16,15 +17,15 @@ import pyspiel
 from open_spiel.python import policy as openspiel_policy
 
 from spiel_cr.common.errors import InvalidPolicyError
+from spiel_cr.games.histories import TERMINAL
 from spiel_cr.games.opening.batched_rules import BatchedRules
-from spiel_cr.games.opening.game_checks import chance_outcomes
-from spiel_cr.games.opening.identity import check_same_decisions, same_game
+from spiel_cr.games.opening.identity import check_same_decisions
 from spiel_cr.policies import conversions
-from spiel_cr.policies.array_queries import member
-from spiel_cr.policies.bot_base import check_seat
+from spiel_cr.policies.array_queries import as_tabular, member
 from spiel_cr.policies.conversions import SUM_TOLERANCE, StatePolicy
 from spiel_cr.policies.queries import contradiction, distribution, place_of, short_text
 from spiel_cr.policies.result import Result
+from spiel_cr.policies.rollouts import play_on
 from spiel_cr.policies.turns import is_simultaneous, simultaneous_state
 
 # Largest number of answers that are stored for comparison with later answers.
@@ -58,7 +59,6 @@ class AdaptedPolicy(StatePolicy):
     Attributes:
       policy: The foreign object.
       name: Name of the policy in messages.
-      simultaneous: Whether it is a policy of the simultaneous game behind the game.
       by_information_state: Whether it only looks up information state strings, so that
         it answers alike at all histories of an information state.
       table: The OpenSpiel table that batched rules can look up; None for other
@@ -67,23 +67,26 @@ class AdaptedPolicy(StatePolicy):
 
     is_foreign = True
 
-    def __init__(self, game: pyspiel.Game, policy: Any) -> None:
+    def __init__(
+        self,
+        game: pyspiel.Game,
+        policy: Any,
+        answer: Callable[[pyspiel.State, int], Any],
+    ) -> None:
         """Adapt a policy.
 
         Args:
           game: The sequential game.
-          policy: A policy of OpenSpiel's Python or C++ interface, a mapping from
-            information state strings to answers, or a function of a state.
+          policy: The foreign object.
+          answer: Function that queries it at a state, for the acting player.
         """
         super().__init__(game)
         self.policy, self.name = policy, name_of(policy)
-        self._own = _game_of(policy)
-        self.simultaneous = is_simultaneous(self._own)
+        self._answer, self._own = answer, _game_of(policy)
         self._num_actions = game.num_distinct_actions()
         kinds = (openspiel_policy.TabularPolicy, pyspiel.TabularPolicy)
         self.by_information_state = type(policy) in kinds or isinstance(policy, Mapping)
-        is_table = isinstance(policy, openspiel_policy.TabularPolicy)
-        self.table = policy if is_table and not self.simultaneous else None
+        self.table = None if is_simultaneous(self._own) else as_tabular(policy)
         self._answers: dict[_Key, tuple[list[float], list[int]]] = {}
         if callable(getattr(policy, "array_probabilities", None)):
             self.array_probabilities = self._checked_arrays
@@ -95,9 +98,13 @@ class AdaptedPolicy(StatePolicy):
           InvalidPolicyError: If the answer is not a distribution over the legal
             actions, or differs from an earlier one at the same information state.
         """
+        try:
+            answer = self._answer(state, player)
+        except (LookupError, pyspiel.SpielError) as error:
+            raise self._no_row(state, player) from error
         legal = state.legal_actions()
         played = distribution(
-            self._raw(state, player),
+            answer,
             legal,
             self._num_actions,
             lambda: f"{self.name}: {place_of(state, player)}: it",
@@ -105,35 +112,6 @@ class AdaptedPolicy(StatePolicy):
         if not self.by_information_state and state.move_number() <= _DEEPEST:
             self._compare(state, player, played)
         return dict(zip(legal, played, strict=True))
-
-    def _raw(self, state: pyspiel.State, player: int) -> Any:
-        policy = self.policy
-        try:
-            if isinstance(policy, Mapping):
-                return policy[state.information_state_string(player)]
-            if isinstance(policy, pyspiel.Policy):
-                return self._cpp(state, player)
-            if not isinstance(policy, openspiel_policy.Policy):
-                return policy(state)
-            if self.simultaneous:
-                state = simultaneous_state(state)
-                return policy.action_probabilities(state, player)
-            return policy.action_probabilities(state)
-        except (LookupError, pyspiel.SpielError) as error:
-            raise self._no_row(state, player) from error
-
-    def _cpp(self, state: pyspiel.State, player: int) -> Any:
-        """Query a policy of C++, which does not name its game."""
-        try:
-            answer = self.policy.action_probabilities(state)
-        except pyspiel.SpielError:
-            answer = {}
-        if not answer and isinstance(state, pyspiel.TurnBasedSimultaneousState):
-            key = simultaneous_state(state).information_state_string(player)
-            answer = self.policy.action_probabilities(key)
-        if not answer:
-            raise self._no_row(state, player)
-        return answer
 
     def _no_row(self, state: pyspiel.State, player: int) -> InvalidPolicyError:
         origin = "" if self._own is None else f" of {self._own}"
@@ -222,24 +200,13 @@ class JointPolicy(StatePolicy):
         return answer
 
 
-def as_player(
-    player_object: Any, game: pyspiel.Game, player: int, name: str
-) -> pyspiel.Bot | openspiel_policy.Policy | None:
-    """Return a user's bot, or its policy as `as_policy` does; None if it is neither.
-
-    Args:
-      player_object: Any object.
-      game: The sequential game.
-      player: The player whose moves a bot makes.
-      name: The argument's name, for errors.
-
-    Raises:
-      ValueError: If it is a bot of the other player, or see `as_policy`.
-    """
-    if isinstance(player_object, pyspiel.Bot):
-        check_seat(player_object, player, name)
-        return player_object
-    return as_policy(player_object, game, name)
+def pair_of(policy: object) -> tuple[Any, Any] | None:
+    """Return the parts of players 0 and 1; None if an object is not a pair."""
+    if isinstance(policy, Mapping) and set(policy) == {0, 1}:
+        return policy[0], policy[1]
+    if isinstance(policy, list | tuple) and len(policy) == 2:
+        return policy[0], policy[1]
+    return None
 
 
 def as_policy(
@@ -259,40 +226,93 @@ def as_policy(
       OtherGameError: If a result or a policy of spiel_cr belongs to another game.
       ValueError: If a pair has members that are not policies.
     """
-    if isinstance(policy, Result):
-        check_same_decisions(f"{name}: a result", policy.game, game)
-        return policy.average_policy()
+    if (pair := pair_of(policy)) is None:
+        return _adapted(policy, game, name)
+    first, second = (
+        as_policy(each, game, f"{name}[{player}]") for player, each in enumerate(pair)
+    )
+    if first is None or second is None:
+        return None
+    return JointPolicy(game, (first, second))
+
+
+@functools.singledispatch
+def _adapted(
+    policy: Any, game: pyspiel.Game, name: str
+) -> openspiel_policy.Policy | None:
+    """Return `as_policy` of one object; the functions below adapt the other types."""
+    if is_function_of_state(policy):
+        return AdaptedPolicy(game, policy, lambda state, _: policy(state))
+    return None
+
+
+@_adapted.register
+def _(policy: Result, game: pyspiel.Game, name: str) -> openspiel_policy.Policy:
+    check_same_decisions(f"{name}: a result", policy.game, game)
+    return policy.average_policy()
+
+
+@_adapted.register(StatePolicy)
+@_adapted.register(conversions.TabularPolicy)
+def _(policy: Any, game: pyspiel.Game, name: str) -> openspiel_policy.Policy:
+    check_same_decisions(f"{name}: a {type(policy).__name__}", policy.game, game)
+    return policy
+
+
+@_adapted.register
+def _(
+    policy: openspiel_policy.Policy, game: pyspiel.Game, name: str
+) -> openspiel_policy.Policy:
     if type(policy) is openspiel_policy.UniformRandomPolicy:
         return policy
-    if isinstance(policy, StatePolicy | conversions.TabularPolicy):
-        if not same_game(policy.game, game):
-            label = f"{name}: a {type(policy).__name__}"
-            check_same_decisions(label, policy.game, game)
-        return policy
-    if isinstance(policy, openspiel_policy.Policy | pyspiel.Policy):
-        policy_game = _game_of(policy)
-        if is_simultaneous(policy_game):
-            converted = pyspiel.convert_to_turn_based(policy_game)
-            if not same_game(converted, game):
-                label = f"{name}: a {type(policy).__name__}"
-                check_same_decisions(label, converted, game)
-        return AdaptedPolicy(game, policy)
-    if isinstance(policy, Mapping) and policy:
-        if all(isinstance(key, str) for key in policy):
-            return AdaptedPolicy(game, policy)
-        if set(policy) == {0, 1}:
-            policy = [policy[0], policy[1]]
-    if isinstance(policy, list | tuple) and len(policy) == 2:
-        members = [
-            as_policy(each, game, f"{name}[{player}]")
-            for player, each in enumerate(policy)
-        ]
-        if members[0] is not None and members[1] is not None:
-            return JointPolicy(game, (members[0], members[1]))
+    if not is_simultaneous(own := _game_of(policy)):
+        return AdaptedPolicy(
+            game, policy, lambda state, _: policy.action_probabilities(state)
+        )
+    converted = pyspiel.convert_to_turn_based(own)
+    check_same_decisions(f"{name}: a {type(policy).__name__}", converted, game)
+    return AdaptedPolicy(
+        game,
+        policy,
+        lambda state, player: policy.action_probabilities(
+            simultaneous_state(state), player
+        ),
+    )
+
+
+@_adapted.register
+def _(policy: pyspiel.Policy, game: pyspiel.Game, name: str) -> AdaptedPolicy:
+    def answer(state: pyspiel.State, player: int) -> Any:
+        try:
+            by_action = policy.action_probabilities(state)
+        except pyspiel.SpielError:
+            by_action = {}
+        if not by_action and isinstance(state, pyspiel.TurnBasedSimultaneousState):
+            # A policy of C++ does not name its game.
+            key = simultaneous_state(state).information_state_string(player)
+            by_action = policy.action_probabilities(key)
+        if not by_action:
+            raise LookupError
+        return by_action
+
+    return AdaptedPolicy(game, policy, answer)
+
+
+@_adapted.register
+def _(policy: Mapping, game: pyspiel.Game, name: str) -> AdaptedPolicy | None:
+    if not policy or not all(isinstance(key, str) for key in policy):
         return None
-    if is_function_of_state(policy):
-        return AdaptedPolicy(game, policy)
-    return None
+    return AdaptedPolicy(
+        game,
+        policy,
+        lambda state, player: policy[state.information_state_string(player)],
+    )
+
+
+def is_policy(policy: object) -> bool:
+    """Return whether an object is a policy or a pair by its type, not by its calls."""
+    is_adapted = _adapted.dispatch(type(policy)) is not _adapted.dispatch(object)
+    return is_adapted or isinstance(policy, list | tuple)
 
 
 def is_function_of_state(function: Any) -> bool:
@@ -301,11 +321,7 @@ def is_function_of_state(function: Any) -> bool:
     A function that can also be called with two arguments makes bots of a player and a
     seed, unless its first parameter is called `state`.
     """
-    if (
-        not callable(function)
-        or inspect.isclass(function)
-        or isinstance(function, pyspiel.Bot)
-    ):
+    if not callable(function) or inspect.isclass(function):
         return False
     try:
         signature = inspect.signature(function)
@@ -336,7 +352,11 @@ def probe(policy: openspiel_policy.Policy, game: pyspiel.Game) -> None:
       InvalidPolicyError: See `AdaptedPolicy.probabilities_at`.
     """
     pair = [member(policy, player) for player in range(2)]
-    adapted = [isinstance(each, AdaptedPolicy) for each in pair]
+    # The answers of bots are cached, so they do not contradict each other.
+    adapted = [
+        getattr(each, "is_foreign", False) and not getattr(each, "asks_bots", False)
+        for each in pair
+    ]
     if not any(adapted):
         return
     random = np.random.default_rng(0)
@@ -345,16 +365,8 @@ def probe(policy: openspiel_policy.Policy, game: pyspiel.Game) -> None:
         if number and time.perf_counter() > end:
             return
         state = game.new_initial_state()
-        while not state.is_terminal():
-            player = state.current_player()
-            if state.is_chance_node():
-                actions, probabilities = zip(*chance_outcomes(state), strict=True)
-                action = random.choice(
-                    actions, p=np.array(probabilities) / sum(probabilities)
-                )
-            else:
-                if adapted[player]:
-                    for _ in range(2):
-                        pair[player].action_probabilities(state)
-                action = random.choice(state.legal_actions())
-            state.apply_action(int(action))
+        while (player := play_on(state, {}, random.random)) != TERMINAL:
+            if adapted[player]:
+                for _ in range(2):
+                    pair[player].action_probabilities(state)
+            state.apply_action(int(random.choice(state.legal_actions())))

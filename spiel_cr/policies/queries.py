@@ -102,20 +102,17 @@ def query(
     """
     if not executor.is_in_process:
         _query_in_workers(form, policy, executor, deadline)
-    first, second = (
-        query_player(
-            form,
-            policy,
-            player,
-            check=check,
-            seed=seed,
-            fill=fill,
-            deadline=deadline,
-            progress=progress,
-        )
-        for player in range(2)
+    strategy_of = functools.partial(
+        query_player,
+        form,
+        policy,
+        check=check,
+        seed=seed,
+        fill=fill,
+        deadline=deadline,
+        progress=progress,
     )
-    return first, second
+    return strategy_of(0), strategy_of(1)
 
 
 def query_player(
@@ -195,16 +192,16 @@ def _strategy_on(form: Any, policy: Any, player: int) -> np.ndarray | None:
 
 
 def _query_in_workers(
-    form: Any, policy: Any, executor: Executor, deadline: float
+    form: GameForm, policy: Any, executor: Executor, deadline: float
 ) -> None:
     """Query copies of a bot in workers, and let the bot's policy keep their answers."""
-    recipe = getattr(policy, "recipe", None)
-    if recipe is None or not isinstance(form, GameTree):
+    recipe, tree = getattr(policy, "recipe", None), form.tree
+    if recipe is None or tree is None:
         return
-    histories = np.concatenate([infosets.history for infosets in form.infosets])
+    histories = np.concatenate([infosets.history for infosets in tree.infosets])
     if len(histories) < _FEWEST_IN_WORKERS:
         return
-    paths = form.histories.paths_to(histories)
+    paths = tree.histories.paths_to(histories)
     tasks = {i: paths[i : i + _TASK] for i in range(0, len(paths), _TASK)}
     results = executor.map(_bot_in_worker, recipe, tasks)
     bar = progress_bar(total=len(paths), desc="infosets")

@@ -33,7 +33,7 @@ INFOSETS = {
 def streamed(name: str, policy: openspiel_policy.Policy) -> AbruptEvaluation:
     game = abrupt_game(open_game(name), "none")
     assert game is not None
-    return AbruptEvaluation(game, policy, progress=False)
+    return AbruptEvaluation(game, policy)
 
 
 def infosets_of(name: str) -> tuple[int, ...]:

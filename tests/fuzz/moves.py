@@ -25,7 +25,7 @@ import numpy as np
 import pyspiel
 
 from spiel_cr.common.errors import ImperfectRecallError, UncountableTurnsError
-from spiel_cr.players.lookahead_bot import LookaheadResolvingBot
+from spiel_cr.players.bots import LookaheadResolvingBot
 from spiel_cr.policies import best_responses
 from spiel_cr.solvers.cfr import cfr
 from spiel_cr.solvers.mccfr import mccfr

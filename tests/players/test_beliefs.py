@@ -16,8 +16,7 @@ from open_spiel.python.algorithms import exploitability
 import spiel_cr
 from spiel_cr.gambit.export import efg_text
 from spiel_cr.games.public_tree import public_tree_loading as loading
-from spiel_cr.players.bots import OOSBot, OOSConfig, ResolvingBot
-from spiel_cr.players.lookahead_bot import LookaheadResolvingBot
+from spiel_cr.players.bots import LookaheadResolvingBot, OOSBot, OOSConfig, ResolvingBot
 from spiel_cr.players.search_bot import SearchBot, SearchBotConfig
 from spiel_cr.policies.beliefs.bot_beliefs import BotBeliefs, short_labels
 from spiel_cr.policies.conversions import tabular_policy, uniform_behaviour

@@ -9,8 +9,8 @@ import pytest
 
 import spiel_cr
 from spiel_cr.games.opening.opened import load_game
+from spiel_cr.players.fixed_policies import NotPokerError
 from spiel_cr.players.honest_policy import HonestPolicy
-from spiel_cr.players.poker_roles import NotPokerError
 from tests.support.states import after
 
 HOLDEM = (

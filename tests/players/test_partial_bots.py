@@ -16,7 +16,7 @@ from spiel_cr.common.errors import ImperfectRecallError
 from spiel_cr.evaluation import evaluate, traversal
 from spiel_cr.evaluation import referee as match
 from spiel_cr.games.tree import tree_builder
-from spiel_cr.players import bots, lookahead_bot, player_specs
+from spiel_cr.players import bots, player_specs
 from spiel_cr.policies.conversions import uniform_behaviour
 from spiel_cr.resolving.lookahead import layer_solver, lookahead_resolver
 from spiel_cr.resolving.lookahead.lookahead_config import LookaheadConfig
@@ -35,7 +35,7 @@ def make(name, player, max_histories, *, iterations=20, seed=0, **settings):
     settings = {"warmup_matches": 0, "blueprint_iterations": 5, **settings}
     partial = LookaheadConfig(max_histories, **settings)
     config = ResolvingConfig(SOLVER, iterations=iterations)
-    return lookahead_bot.LookaheadResolvingBot(
+    return bots.LookaheadResolvingBot(
         name, player, config, lookahead=partial, seed=seed
     )
 
@@ -157,7 +157,7 @@ def test_never_worse_than_its_blueprint_in_random_games(transient):
         try:
             for player in PLAYERS:
                 config = ResolvingConfig("cfr+", iterations=40)
-                bot = lookahead_bot.LookaheadResolvingBot(
+                bot = bots.LookaheadResolvingBot(
                     game, player, config, lookahead=partial, seed=0
                 )
                 found.append(traversal.traverse(tree, bot))
@@ -244,7 +244,7 @@ def test_time_limit_is_kept_without_compiling():
     """With a time limit, all functions are compiled during construction."""
     config = ResolvingConfig(SOLVER, move_ms=400)
     settings = LookaheadConfig(2000, warmup_matches=2, blueprint_iterations=5)
-    bot = lookahead_bot.LookaheadResolvingBot(GOOFSPIEL, 0, config, lookahead=settings)
+    bot = bots.LookaheadResolvingBot(GOOFSPIEL, 0, config, lookahead=settings)
     mean_return(bot, GOOFSPIEL, 5)
     found = bot.statistics
     assert found.moves == 20
@@ -258,9 +258,7 @@ def test_timed_bots_reuse_solutions_of_earlier_matches(monkeypatch):
     """The next match plays a stored solution, although it has no time to solve."""
     config = ResolvingConfig(SOLVER, move_ms=60_000, iterations=20)
     settings = LookaheadConfig(58, warmup_matches=0, blueprint_iterations=5)
-    bot = lookahead_bot.LookaheadResolvingBot(
-        "kuhn_poker", 0, config, lookahead=settings
-    )
+    bot = bots.LookaheadResolvingBot("kuhn_poker", 0, config, lookahead=settings)
     state = first_states("kuhn_poker", 0)[-1]
     found = bot.get_policy(state)
     solved = bot.agent.solved
@@ -306,9 +304,7 @@ def test_warming_up_has_more_time_than_a_move(monkeypatch):
     settings = LookaheadConfig(58, warmup_matches=2)
     policy = blueprint("kuhn_poker").average_policy()
     settings = dataclasses.replace(settings, blueprint=policy)
-    bot = lookahead_bot.LookaheadResolvingBot(
-        "kuhn_poker", 0, config, lookahead=settings
-    )
+    bot = bots.LookaheadResolvingBot("kuhn_poker", 0, config, lookahead=settings)
     assert asked and all(0.25 < seconds < 1 for seconds in asked)
     asked.clear()
     bot.get_policy(first_states("kuhn_poker", 0)[-1])
@@ -424,7 +420,7 @@ def test_bots_from_strings():
     partial = "max_histories=58,warmup_matches=0,blueprint_iterations=2"
     text = f"resolving(solver={SOLVER},iterations=5,{partial})"
     bot = player_specs.load_bot("kuhn_poker", text, 0)
-    assert isinstance(bot, lookahead_bot.LookaheadResolvingBot)
+    assert isinstance(bot, bots.LookaheadResolvingBot)
     assert bot.agent.settings.max_histories == 58
     tree = games.compiled("kuhn")
     state = tree.state_at(tree.infosets[0].history[0])

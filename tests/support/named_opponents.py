@@ -3,7 +3,6 @@
 from spiel_cr.games.opening.opened import open_game
 from spiel_cr.games.tree.tree import GameTree
 from spiel_cr.games.tree.tree_builder import as_tree
-from spiel_cr.players.player_specs import as_policy_source
 from spiel_cr.players.player_strings import read_string
 
 
@@ -15,4 +14,4 @@ def load_opponent(text, game, *, seed=0):
         game = as_tree(game, observations=True)
     elif not isinstance(game, GameTree):
         game = loaded
-    return as_policy_source(spec, game, seed=seed)
+    return spec.policy(game, seed, lazy=False)

@@ -16,6 +16,7 @@ Such a search is best-first search in a tree of beliefs (AO*; Washington 1997,
 and rollouts in the place of bounds.
 """
 
+import abc
 import dataclasses
 import math
 from collections.abc import Callable, Sequence
@@ -90,45 +91,63 @@ class Branch:
 
 
 @dataclasses.dataclass(slots=True, eq=False)
-class BeliefNode:
-    """An information state of the responder and its belief.
+class SearchNode(abc.ABC):
+    """An information state of the responder in a search tree.
 
     Attributes:
       actions: The legal actions; a single None at the root of the game.
       prior: Prior probability of each action.
-      value: A prediction or the return of a rollout before the expansion, then the best
-        branch's value, in the responder's utility.
-      histories: Histories with weights that sum to 1; dropped by the expansion.
-      complete: Whether these are all histories.
       visits: Number of simulations of each action.
-      branches: Branches of the actions; empty before the expansion.
-      solved: Whether all branches are solved.
     """
 
     actions: Sequence[int | None]
     prior: Sequence[float]
-    value: float
-    histories: list[Weighted]
-    complete: bool = True
     visits: list[int] = dataclasses.field(init=False)
-    branches: list[Branch] = dataclasses.field(default_factory=list)
-    solved: bool = False
 
     def __post_init__(self) -> None:
         self.visits = [0] * len(self.actions)
 
+    @abc.abstractmethod
+    def values(self) -> list[float]:
+        """Return the value of each action; NaN if it must not be chosen."""
+
     def choose(self, exploration: float) -> int:
-        """Return the place of PUCT's action among those that are not solved."""
+        """Return the place of PUCT's action, the first if several are equal."""
         drive = exploration * math.sqrt(1 + sum(self.visits))
-        best, chosen = -math.inf, 0
-        for place, branch in enumerate(self.branches):
-            if not branch.solved:
-                score = branch.value + drive * self.prior[place] / (
-                    1 + self.visits[place]
-                )
-                if score > best:
-                    best, chosen = score, place
+        best, chosen, place = -math.inf, 0, 0
+        for value, visits, prior in zip(
+            self.values(), self.visits, self.prior, strict=True
+        ):
+            score = value + drive * prior / (1 + visits)
+            # Not true for NaN.
+            if score > best:
+                best, chosen = score, place
+            place += 1
         return chosen
+
+
+@dataclasses.dataclass(slots=True, eq=False)
+class BeliefNode(SearchNode):
+    """An information state of the responder and its belief.
+
+    Attributes:
+      value: A prediction or the return of a rollout before the expansion, then the best
+        branch's value, in the responder's utility.
+      histories: Histories with weights that sum to 1; dropped by the expansion.
+      complete: Whether these are all histories.
+      branches: Branches of the actions; empty before the expansion.
+      solved: Whether all branches are solved.
+    """
+
+    value: float
+    histories: list[Weighted]
+    complete: bool = True
+    branches: list[Branch] = dataclasses.field(default_factory=list)
+    solved: bool = False
+
+    def values(self) -> list[float]:
+        """Return the values of the actions that are not solved; NaN for the others."""
+        return [math.nan if each.solved else each.value for each in self.branches]
 
     def best(self) -> int:
         """Return the place of the action of the largest value, the first if equal."""
@@ -313,10 +332,6 @@ class BeliefSearch:
         self._number: Callable[[], float]
         # Numbers of moves in this search, of moves per simulation, and of predictions.
         self._moves, self._length, self._predicted = 0, 1.0, 0
-
-    def clear(self) -> None:
-        """Drop the tree."""
-        self.nodes.clear()
 
     def enter(
         self, state: pyspiel.State, belief: StatePosterior, random: np.random.Generator

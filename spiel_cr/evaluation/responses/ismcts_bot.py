@@ -4,7 +4,6 @@ For game trees see `ismcts_search`, which searches them in batches.
 """
 
 import dataclasses
-import math
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
@@ -21,13 +20,10 @@ from spiel_cr.policies.rollouts import Answers, draw_outcome, play_on, uniform_n
 
 
 @dataclasses.dataclass(slots=True, eq=False)
-class Node:
-    """An information state of the responder in the search tree.
+class Node(belief_search.SearchNode):
+    """An information state of a search that samples histories.
 
     Attributes:
-      actions: The legal actions.
-      prior: Prior probability of each action.
-      visits: Number of simulations of each action.
       totals: Visits times value of each action, in the responder's utility.
       reached: Number of simulations that took an action here.
       total: Sum of `totals`.
@@ -41,8 +37,6 @@ class Node:
     """
 
     actions: list[int]
-    prior: list[float]
-    visits: list[int] = dataclasses.field(init=False)
     totals: list[float] = dataclasses.field(init=False)
     reached: int = 0
     total: float = 0.0
@@ -52,21 +46,8 @@ class Node:
     credited: float = 0.0
 
     def __post_init__(self) -> None:
-        self.visits = [0] * len(self.actions)
+        belief_search.SearchNode.__post_init__(self)
         self.totals = [0.0] * len(self.actions)
-
-    def choose(self, exploration: float) -> int:
-        """Return the place of PUCT's action; unvisited ones have the mean value."""
-        drive = exploration * math.sqrt(self.reached + 1)
-        best, chosen, place = -math.inf, 0, 0
-        for value, visits, prior in zip(
-            self.values(), self.visits, self.prior, strict=True
-        ):
-            score = value + drive * prior / (1 + visits)
-            if score > best:
-                best, chosen = score, place
-            place += 1
-        return chosen
 
     def values(self) -> list[float]:
         """Return the value of each action; unvisited ones have the mean so far."""
@@ -267,7 +248,7 @@ class ISMCTSBRBot(StateResponder):
         super().restart()
         self._nodes.clear()
         if self._beliefs is not None:
-            self._beliefs.clear()
+            self._beliefs.nodes.clear()
 
     def best_action(self, state: pyspiel.State) -> int:
         """Return the most visited action of a search; of equal ones the better one."""

@@ -28,7 +28,7 @@ from spiel_cr.evaluation.responses.ismcts_kernel import (
     SearchTree,
 )
 from spiel_cr.games.tree.tree import GameTree, Infosets
-from spiel_cr.policies.conversions import reach_from_behaviour, uniform_behaviour
+from spiel_cr.policies.conversions import pure_behaviour, reach_from_behaviour
 from spiel_cr.policies.infoset_reach import others_reach
 
 # Smallest number of rounds of the simulations of few roots, because the results of a
@@ -118,11 +118,7 @@ def search_response(
         simulations += done
         if not learns:
             chosen[_most_visited(infosets, table, roots)] = True
-    behaviour = uniform_behaviour(decisions)
-    owner = decisions.owner
-    decided = np.bincount(owner[1:], chosen[1:], minlength=len(infosets)) > 0
-    pure = 1 + np.flatnonzero(decided[owner[1:]])
-    behaviour[pure] = chosen[pure]
+    behaviour = pure_behaviour(decisions, chosen)
     return TreeResponse(player, behaviour, table, simulations)
 
 

@@ -242,8 +242,9 @@ class LearningConfig:
     replay: int = 20_000
 
     def __post_init__(self) -> None:
-        for name in ("rounds", "episodes", "steps", "minibatch", "replay"):
-            checks.check_iterations(getattr(self, name), name=name)
+        checks.check_settings(
+            self, {"rounds episodes steps minibatch replay": checks.COUNT}
+        )
         for units in self.hidden:
             checks.check_iterations(units, name="hidden")
         if self.search.learn:

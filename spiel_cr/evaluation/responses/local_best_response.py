@@ -31,8 +31,7 @@ from spiel_cr.games.sequence_form.decisions import Decisions
 from spiel_cr.games.simulation import keys
 from spiel_cr.games.simulation.boards import BetTree, BoardRules, Group
 from spiel_cr.games.tree.tree import GameTree
-from spiel_cr.players.fixed_policies import FixedPolicy
-from spiel_cr.players.poker_roles import NotPokerError
+from spiel_cr.players.fixed_policies import FixedPolicy, NotPokerError
 from spiel_cr.policies import conversions
 from spiel_cr.policies.beliefs import tree_posterior
 from spiel_cr.policies.beliefs.state_posterior import StatePosterior
@@ -203,10 +202,9 @@ def _answered_values(
 ) -> np.ndarray:
     """Return the values if default play follows the next answer, float64 [N]."""
     histories, other = tree.histories, 1 - player
-    default = None
-    if leaf != "uniform":
-        played = _default_policy(tree.game, leaf)
-        default = query(tree, played)
+    # Uniform play is the default of `history_values`.
+    uniform = leaf == "uniform"
+    default = None if uniform else query(tree, _default_policy(tree.game, leaf))
     values = conversions.history_values(tree, default)
     if player == 1:
         values = -values

@@ -26,6 +26,7 @@ from spiel_cr.games.simulation.key_making import STRINGS
 from spiel_cr.games.simulation.rules_source import RulesSource
 from spiel_cr.games.simulation.simulator import FixedPlayer, Positions, Simulator, play
 from spiel_cr.games.simulation.state_source import StateSource
+from spiel_cr.policies.array_queries import as_tabular
 from spiel_cr.policies.conversions import StatePolicy
 from spiel_cr.policies.rollouts import by_legal_actions
 from spiel_cr.solvers.deep.averages import SOFTMAX
@@ -135,39 +136,39 @@ def on_states(
       policy: A policy of both players that depends on information states only.
       use_rules: Whether to use the game's batched rules if possible.
     """
-    source, player = _plays_on(Opened(game), policy, use_rules)
-    return Setting(source, player, player)
-
-
-def _plays_on(
-    opened: Opened, policy: openspiel_policy.Policy, use_rules: bool
-) -> tuple[Simulator, FixedPlayer]:
-    """Return the simulator and the player of `on_states`."""
-    game = opened.game
+    opened = Opened(game)
     rules = opened.rules if use_rules else None
     by_rules = None if rules is None else RulesSource(game, rules)
     source: Simulator = by_rules or StateSource(game)
+    player: FixedPlayer
+    table, by_string = as_table(policy), as_tabular(policy)
+    if getattr(rules, "information_state_strings", None) is None:
+        by_string = None
     if type(policy) is openspiel_policy.UniformRandomPolicy:
-        return source, fixed_players.UniformPlayer()
-    table = as_table(policy)
-    if table is not None and table.fallback is None:
-        if (table.keys == STRINGS) == (by_rules is None):
-            return source, fixed_players.TablePlayer(table.strategy)
-    if isinstance(policy, DeepPolicy):
-        average = policy.average
-        if average.rule == SOFTMAX and average.features == _TENSORS:
-            simulated = simulated_tensors(opened, _TENSORS, use_rules=use_rules)
-            return simulated.source, fixed_players.NetworkPlayer(
-                simulated.knowledge, policy
-            )
-    if by_rules is None:
-        return source, fixed_players.StatePlayer(policy)
-    strings = getattr(rules, "information_state_strings", None)
-    if strings is not None and isinstance(policy, openspiel_policy.TabularPolicy):
-        return source, fixed_players.StringPlayer(policy, by_rules)
-    if by_legal_actions(policy):
-        return source, fixed_players.LegalPlayer(game, policy)
-    return _plays_on(opened, policy, False)
+        player = fixed_players.UniformPlayer()
+    elif (
+        table is not None
+        and table.fallback is None
+        and (table.keys == STRINGS) == (by_rules is None)
+    ):
+        player = fixed_players.TablePlayer(table.strategy)
+    elif (
+        isinstance(policy, DeepPolicy)
+        and policy.average.rule == SOFTMAX
+        and policy.average.features == _TENSORS
+    ):
+        simulated = simulated_tensors(opened, _TENSORS, use_rules=use_rules)
+        source = simulated.source
+        player = fixed_players.NetworkPlayer(simulated.knowledge, policy)
+    elif by_rules is None:
+        player = fixed_players.StatePlayer(policy)
+    elif by_string is not None:
+        player = fixed_players.StringPlayer(by_string, by_rules)
+    elif by_legal_actions(policy):
+        player = fixed_players.LegalPlayer(game, policy)
+    else:
+        return on_states(game, policy, use_rules=False)
+    return Setting(source, player, player)
 
 
 def on_bot(game: pyspiel.Game, bots: Sequence[pyspiel.Bot]) -> Setting:
@@ -263,11 +264,8 @@ def habit_of(decided: np.ndarray, num_actions: np.ndarray) -> np.ndarray:
       decided: Numbers of the player's earlier decisions, int [n].
       num_actions: Numbers of legal actions, int [n].
     """
-    depth, count = (
-        np.minimum(decided, _DEPTHS - 1),
-        np.minimum(num_actions, _COUNTS - 1),
-    )
-    return depth * _COUNTS + count
+    depth = np.minimum(decided, _DEPTHS - 1)
+    return depth * _COUNTS + np.minimum(num_actions, _COUNTS - 1)
 
 
 class Habits(StatePolicy):

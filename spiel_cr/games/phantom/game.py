@@ -46,6 +46,7 @@ class PhantomGame:
 
     __repr__ = short_repr
     kind: ClassVar[str] = "phantom"
+    tree: ClassVar[None] = None
 
     game: pyspiel.Game
     rules: PhantomRules

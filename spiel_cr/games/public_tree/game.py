@@ -63,6 +63,7 @@ class PublicTreeGame:
 
     __repr__ = short_repr
     kind: ClassVar[str] = "public-tree"
+    tree: ClassVar[None] = None
 
     game: pyspiel.Game
     betting: Betting

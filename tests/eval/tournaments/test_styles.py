@@ -7,7 +7,7 @@ import math
 import pytest
 
 from spiel_cr.eval.tournaments import styles
-from spiel_cr.players.poker_roles import NotPokerError
+from spiel_cr.players.fixed_policies import NotPokerError
 
 LEDUC, KUHN = "leduc_poker", "kuhn_poker"
 FOLD, CALL, RAISE = range(3)
