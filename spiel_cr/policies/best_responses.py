@@ -19,6 +19,7 @@ import numpy as np
 from spiel_cr.common import memory
 from spiel_cr.common.compilation_cache import caching
 from spiel_cr.common.jax_utils import quick_options
+from spiel_cr.common.pairs import pair
 from spiel_cr.games.sequence_form import layout, locking, treeplex
 from spiel_cr.games.sequence_form.decisions import Decisions
 from spiel_cr.policies.conversions import reach_from_behaviour
@@ -515,8 +516,7 @@ def reach_of(
     form: layout.SequenceForm, behaviour: tuple[np.ndarray, np.ndarray]
 ) -> tuple[np.ndarray, np.ndarray]:
     """Return both players' sequence forms from action probabilities, float64 [S]."""
-    first, second = (
+    return pair(
         reach_from_behaviour(d, b)
         for d, b in zip(form.decisions, behaviour, strict=True)
     )
-    return first, second

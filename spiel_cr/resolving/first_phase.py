@@ -27,6 +27,7 @@ import numpy as np
 from spiel_cr.abstraction.gameshrink.counts import list_entries
 from spiel_cr.common.checks import check_integer
 from spiel_cr.common.errors import InvalidGameError
+from spiel_cr.common.pairs import pair
 from spiel_cr.games.histories import TERMINAL
 from spiel_cr.games.public_tree.game import PublicTreeGame
 from spiel_cr.games.public_tree.payoff_matrices import (
@@ -145,8 +146,7 @@ def later_play(
         if later == CHECK_DOWN:
             return check_down(game)
         if later == "uniform":
-            first, second = map(uniform_behaviour, game.decisions)
-            return first, second
+            return pair(map(uniform_behaviour, game.decisions))
         if not os.path.isfile(later):
             raise FileNotFoundError(
                 f"later={later!r}: the file does not exist; use {CHECK_DOWN!r}, "

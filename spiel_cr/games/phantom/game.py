@@ -12,6 +12,7 @@ import pyspiel
 
 from spiel_cr.common import memory
 from spiel_cr.common.messages import announce, short_repr
+from spiel_cr.common.pairs import pair
 from spiel_cr.games.histories import TERMINAL
 from spiel_cr.games.opening.opened import Openable, open_game
 from spiel_cr.games.phantom import footprint, form
@@ -86,8 +87,7 @@ class PhantomGame:
     @property
     def pairs(self) -> tuple[int, int]:
         """Number of pairs of a terminal world and a last sequence, of each player."""
-        first, second = (len(side.incidence.worlds) for side in self.sides)
-        return first, second
+        return pair(len(side.incidence.worlds) for side in self.sides)
 
     @property
     def num_terminals(self) -> int:
@@ -102,29 +102,25 @@ class PhantomGame:
     def _keys(self) -> tuple[np.ndarray, np.ndarray]:
         """For each player int64 [I], ascending: parent sequence and last answer."""
         answers = self.worlds.num_answers
-        first, second = (
+        return pair(
             side.decisions.parent.astype(np.int64) * answers + side.answer
             for side in self.sides
         )
-        return first, second
 
     @functools.cached_property
     def first_sequences(self) -> tuple[np.ndarray, np.ndarray]:
         """Sequence of each infoset's first action, int32 [I], for each player."""
-        first, second = (side.decisions.first_sequence for side in self.sides)
-        return first, second
+        return pair(side.decisions.first_sequence for side in self.sides)
 
     @property
     def decisions(self) -> tuple[Decisions, Decisions]:
         """Decision points of both players."""
-        first, second = (side.decisions for side in self.sides)
-        return first, second
+        return pair(side.decisions for side in self.sides)
 
     @functools.cached_property
     def _owners(self) -> tuple[np.ndarray, np.ndarray]:
         """For each player int32 [S], the infoset at which each sequence ends."""
-        first, second = (decisions.owner for decisions in self.decisions)
-        return first, second
+        return pair(decisions.owner for decisions in self.decisions)
 
     @functools.cached_property
     def world_rules(self) -> "PhantomWorldRules":

@@ -21,6 +21,7 @@ import numpy as np
 
 from spiel_cr.common.arrays import ranges
 from spiel_cr.common.jax_utils import typed
+from spiel_cr.common.pairs import pair
 from spiel_cr.games.public_tree import matrix_operators
 from spiel_cr.games.public_tree.payoff_matrices import HandMatrix, PayoffMatrix
 from spiel_cr.games.public_tree.places import (
@@ -95,8 +96,7 @@ def _decisions(
     sides: tuple[PublicSide, PublicSide], parents: Parents
 ) -> tuple[Decisions, Decisions]:
     """Return both players' decision points."""
-    first, second = map(logical_decisions, sides, parents)
-    return first, second
+    return pair(map(logical_decisions, sides, parents))
 
 
 def _num_entries(matrix: PayoffMatrix) -> float:
@@ -141,14 +141,12 @@ def _places(
     sides: tuple[PublicSide, PublicSide], parents: Parents
 ) -> tuple[PlayerPlaces, PlayerPlaces]:
     """Return the positions of both players' decisions."""
-    first, second = map(place, sides, parents)
-    return first, second
+    return pair(map(place, sides, parents))
 
 
 def _layouts(places: Places) -> tuple[layout.PositionMap, layout.PositionMap]:
     """Return the positions of both players' logical numbers."""
-    first, second = map(position_map, places())
-    return first, second
+    return pair(map(position_map, places()))
 
 
 def _arrays(

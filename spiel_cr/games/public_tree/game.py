@@ -25,6 +25,7 @@ import pyspiel
 
 from spiel_cr.common.errors import InvalidGameError
 from spiel_cr.common.messages import short_repr
+from spiel_cr.common.pairs import pair
 from spiel_cr.games.histories import TERMINAL
 from spiel_cr.games.public_tree import form
 from spiel_cr.games.public_tree.payoff_matrices import HandMatrix, PayoffMatrix
@@ -91,14 +92,12 @@ class PublicTreeGame:
     def decisions(self) -> tuple[Decisions, Decisions]:
         """Infosets of both players, one public decision after another."""
         sides, _ = public_form(self.betting, self.terms)
-        first, second = map(logical_decisions, sides, self.parents)
-        return first, second
+        return pair(map(logical_decisions, sides, self.parents))
 
     @functools.cached_property
     def public_decisions(self) -> tuple[PublicDecisions, PublicDecisions]:
         """Places of both players' infosets and sequences, by public decision."""
-        first, second = map(self._public_decisions, range(2))
-        return first, second
+        return pair(map(self._public_decisions, range(2)))
 
     def _public_decisions(self, player: int) -> PublicDecisions:
         betting = self.betting

@@ -26,6 +26,7 @@ import numpy as np
 from spiel_cr.common.arrays import order_pairs
 from spiel_cr.common.jax_utils import typed
 from spiel_cr.common.messages import short_repr
+from spiel_cr.common.pairs import pair
 from spiel_cr.games.sequence_form import packing, treeplex
 from spiel_cr.games.sequence_form.decisions import Decisions, Payoffs
 
@@ -535,11 +536,10 @@ def sizes_of(
     decisions: tuple[Decisions, Decisions], payoffs: Payoffs
 ) -> tuple[np.ndarray, np.ndarray]:
     """Return for each player float64 [S], the absolute payoffs of sequences."""
-    first, second = (
+    return pair(
         np.bincount(ends, np.abs(payoffs.values), points.num_sequences)
         for points, ends in zip(decisions, (payoffs.rows, payoffs.columns), strict=True)
     )
-    return first, second
 
 
 def _scales(decisions: Decisions, below: np.ndarray) -> np.ndarray:

@@ -27,6 +27,7 @@ import numpy as np
 from open_spiel.python import policy as openspiel_policy
 
 from spiel_cr.common.checks import check_iterations
+from spiel_cr.common.pairs import pair
 from spiel_cr.games.game_form import GameForm
 from spiel_cr.games.tree.tree import GameTree
 from spiel_cr.policies.behaviour_files import load_tabular_policy
@@ -72,8 +73,7 @@ def blueprint_behaviour(
     policy = as_policy(blueprint, form.game, name)
     if policy is not None:
         return query(form, policy)
-    first, second = (check_behaviour(form, p, blueprint[p]) for p in range(2))
-    return first, second
+    return pair(check_behaviour(form, p, blueprint[p]) for p in range(2))
 
 
 class Continuations(TreeLeafValues):
