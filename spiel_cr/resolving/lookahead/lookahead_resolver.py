@@ -160,7 +160,7 @@ class LookaheadResolver:
             batched_rules=answers_arrays(policy, game),
             player=player,
         )
-        self.blueprint = Blueprint(policy, tree.simulator)
+        self.blueprint = Blueprint(policy, tree.simulator.source.rules)
         tree = dataclasses.replace(tree, blueprint=self.blueprint)
         self._root = ReachedState(-1, tree, tree.table.id[:1].copy())
         # Number of histories in all kept solutions, and in the trees that lead to them.
