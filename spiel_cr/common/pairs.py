@@ -1,7 +1,7 @@
 """Pairs of values, one for each of the two players."""
 
-from collections.abc import Iterable
-from typing import TypeVar
+from collections.abc import Callable, Iterable
+from typing import Any, TypeVar
 
 _T = TypeVar("_T")
 
@@ -12,6 +12,11 @@ def pair(values: Iterable[_T]) -> tuple[_T, _T]:
     return first, second
 
 
-def ordered_pair(player: int, own: _T, other: _T) -> tuple[_T, _T]:
-    """Return the values of a player and of its opponent in the order of players."""
-    return (own, other) if player == 0 else (other, own)
+def map_pair(function: Callable[..., _T], *pairs: Iterable[Any]) -> tuple[_T, _T]:
+    """Return the results of a function for each player's values in some pairs."""
+    return pair(map(function, *pairs))
+
+
+def ordered_pair(player: int, first: _T, second: _T) -> tuple[_T, _T]:
+    """Return a player's value and its opponent's, player 0's value first."""
+    return (first, second) if player == 0 else (second, first)

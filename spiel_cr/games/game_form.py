@@ -13,6 +13,7 @@ import pyspiel
 
 from spiel_cr.games.sequence_form.decisions import Decisions
 from spiel_cr.games.sequence_form.layout import SequenceForm
+from spiel_cr.games.tree.tree import GameTree
 
 
 class GameForm(Protocol):
@@ -25,6 +26,10 @@ class GameForm(Protocol):
     @property
     def kind(self) -> str:
         """Name of the form for messages and files; never compared."""
+
+    @property
+    def tree(self) -> GameTree | None:
+        """The form itself if it is a game tree, which lists all histories."""
 
     @property
     def decisions_id(self) -> str:

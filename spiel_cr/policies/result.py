@@ -220,7 +220,7 @@ class Result:
     @property
     def tree(self) -> GameTree | None:
         """The game tree, if it was built."""
-        return self.game_form if isinstance(self.game_form, GameTree) else None
+        return None if self.solved is None else self.solved.game_form.tree
 
     @property
     def iterations_per_second(self) -> float:

@@ -47,6 +47,7 @@ class PhantomGame:
 
     __repr__ = short_repr
     kind: ClassVar[str] = "phantom"
+    tree: ClassVar[None] = None
 
     game: pyspiel.Game
     rules: PhantomRules
@@ -78,9 +79,8 @@ class PhantomGame:
         """A hash of infosets and legal actions; equal if one policy fits both games."""
         digest = hashlib.sha256()
         for side in self.sides:
-            for part in (side.decisions.parent, side.decisions.num_actions):
-                digest.update(np.ascontiguousarray(part).data)
-            for part in (side.actions, side.answer):
+            points = side.decisions
+            for part in (points.parent, points.num_actions, side.actions, side.answer):
                 digest.update(np.ascontiguousarray(part).data)
         return digest.hexdigest()
 
@@ -186,7 +186,7 @@ class PhantomGame:
         Yields:
           Infosets, and int16 [n, L], the actions to each, -1 after the last one.
         """
-        side, worlds = self.sides[player], self.worlds
+        side = self.sides[player]
         owner, levels = side.decisions.owner, side.decisions.levels()
         for begin in range(0, len(side.decisions), _CHUNK):
             part = slice(begin, min(begin + _CHUNK, len(side.decisions)))
@@ -196,10 +196,8 @@ class PhantomGame:
                 above = side.decisions.parent[infosets]
                 attempts.append(np.where(infosets < 0, 0, side.actions[above - 1]))
                 infosets = np.where(infosets < 0, -1, owner[above])
-            yield (
-                part,
-                self._merged(player, levels[part], attempts, side.world[part], worlds),
-            )
+            last = side.world[part]
+            yield part, self._merged(player, levels[part], attempts, last)
 
     def with_failures(self, history: Sequence[int], player: int) -> list[int]:
         """Return a history in which the other player makes all rejected attempts first.
@@ -225,7 +223,6 @@ class PhantomGame:
         counts: np.ndarray,
         attempts: list[np.ndarray],
         last: np.ndarray,
-        worlds: Worlds,
     ) -> np.ndarray:
         """Merge a player's attempts with the successful moves of a world.
 
@@ -234,10 +231,8 @@ class PhantomGame:
           counts: Number of attempts before each infoset, int [n].
           attempts: The attempts, the last one first, int16 [n] each.
           last: Worlds at the infosets, int32 [n].
-          worlds: Worlds of the game.
         """
-        path: list[np.ndarray] = []
-        at = last
+        worlds, path, at = self.worlds, list[np.ndarray](), last
         while (at > 0).any():
             path.append(np.where(at > 0, worlds.action[at], -1))
             at = np.where(at > 0, worlds.parent[at], 0)
@@ -245,11 +240,7 @@ class PhantomGame:
         depth = sum(((step >= 0).astype(np.int64) for step in path), np.zeros_like(n))
         tries = np.stack([*attempts, np.zeros(len(n), np.int16)])
         wins = np.stack([*path, np.zeros(len(n), np.int16)])
-        world, tried, num_successes = (
-            np.zeros_like(n),
-            np.zeros_like(n),
-            np.zeros_like(n),
-        )
+        world, tried, num_successes = np.zeros((3, len(n)), np.int64)
         steps: list[np.ndarray] = []
         while True:
             acts = worlds.player[world] == player
@@ -393,5 +384,5 @@ def phantom_game(
     worlds = walk_worlds(opened.game, rules, memory_limit)
     room = footprint.MemoryCounter(opened.game, memory_limit)
     with ThreadPoolExecutor(2) as both:
-        first, second = both.map(lambda p: walk_side(worlds, p, room.take), (0, 1))
-    return PhantomGame(opened.game, rules, worlds, (first, second))
+        sides = pair(both.map(lambda p: walk_side(worlds, p, room.take), (0, 1)))
+    return PhantomGame(opened.game, rules, worlds, sides)

@@ -169,14 +169,9 @@ def walk_side(worlds: Worlds, player: int, take: Callable[[int, int], None]) -> 
         for begin in range(0, len(in_world), _CHUNK):
             part = slice(begin, begin + _CHUNK)
             for attempt in range(level.width):
+                pairs_of_part = infosets[part], in_world[part]
                 new, done = _attempt(
-                    worlds,
-                    decisions,
-                    ends,
-                    level,
-                    infosets[part],
-                    in_world[part],
-                    attempt,
+                    *(worlds, decisions, ends, level), *pairs_of_part, attempt
                 )
                 following += new
                 pairs.append(done)
@@ -192,15 +187,13 @@ def walk_side(worlds: Worlds, player: int, take: Callable[[int, int], None]) -> 
         infoset, attempts = np.divmod(place, level.width)
         tried = tried[infoset] | 1 << attempts
     none = [np.zeros(0, np.int32)]
-    decision_points = Decisions(
-        np.concatenate(parents), np.concatenate([*none, *counts])
-    )
+    points = Decisions(np.concatenate(parents), np.concatenate([*none, *counts]))
     return Side(
-        decision_points,
+        points,
         np.concatenate(answers),
         np.concatenate([np.zeros(0, np.int16), *actions]),
         np.concatenate([*none, *where]),
-        _incidence(worlds, pairs, decision_points.num_sequences),
+        _incidence(worlds, pairs, points.num_sequences),
     )
 
 

@@ -87,12 +87,12 @@ def _boards(matrix: HandMatrix) -> Iterator[_BoardEntries]:
     ]
     for board in range(count):
         first, second = (
-            _taken(hands, order[begin[board] : begin[board + 1]])
+            hands.select(order[begin[board] : begin[board + 1]])
             for hands, order, begin in zip(matrix.hands, orders, places, strict=True)
         )
         step = max(1, _PAIRS // max(1, len(second.private_state)))
         for row in range(0, len(first.private_state), step):
-            some = _taken(first, slice(row, row + step))
+            some = first.select(slice(row, row + step))
             values = _compare_hands(some, second, matrix.showdown)
             yield _BoardEntries(
                 some.private_state, second.private_state, values, some.weight
@@ -115,7 +115,3 @@ def _compare_hands(first: BoardHands, second: BoardHands, showdown: bool) -> np.
         loses = first.strength[:, None] < second.strength
         values *= wins.astype(np.int8) - loses.astype(np.int8)
     return values
-
-
-def _taken(hands: BoardHands, chosen: np.ndarray | slice) -> BoardHands:
-    return BoardHands(*(part[chosen] for part in hands))

@@ -77,6 +77,14 @@ class BoardHands(NamedTuple):
     strength: np.ndarray
     weight: np.ndarray
 
+    def select(self, chosen: np.ndarray | slice) -> "BoardHands":
+        """Return some of the hands, by index, mask or slice."""
+        return BoardHands(*(np.asarray(field)[chosen] for field in self))
+
+    def renumbered(self, number: np.ndarray) -> "BoardHands":
+        """Return the hands with other numbers of private states, integers [H]."""
+        return self._replace(private_state=number[self.private_state])
+
 
 @dataclasses.dataclass(frozen=True)
 class HandMatrix:
@@ -127,10 +135,7 @@ def compares(matrix: PayoffMatrix) -> bool:
 def _some_boards(*hands: BoardHands) -> Iterator[tuple[BoardHands, BoardHands]]:
     """Yield both players' hands on the first boards, on the next ones, and so on."""
     orders = [np.argsort(side.board, kind="stable") for side in hands]
-    first, second = (
-        BoardHands(*(field[order] for field in side))
-        for side, order in zip(hands, orders, strict=True)
-    )
+    first, second = map(BoardHands.select, hands, orders)
     boards = np.intersect1d(first.board, second.board)
     ends = [np.searchsorted(side.board, boards, "right") for side in (first, second)]
     begins = [np.searchsorted(side.board, boards) for side in (first, second)]
@@ -138,12 +143,8 @@ def _some_boards(*hands: BoardHands) -> Iterator[tuple[BoardHands, BoardHands]]:
     parts = np.flatnonzero(np.diff(pairs // _PAIRS, prepend=-1))
     for start, stop in itertools.pairwise([*parts.tolist(), len(boards)]):
         yield (
-            BoardHands(
-                *(field[begins[0][start] : ends[0][stop - 1]] for field in first)
-            ),
-            BoardHands(
-                *(field[begins[1][start] : ends[1][stop - 1]] for field in second)
-            ),
+            first.select(slice(begins[0][start], ends[0][stop - 1])),
+            second.select(slice(begins[1][start], ends[1][stop - 1])),
         )
 
 

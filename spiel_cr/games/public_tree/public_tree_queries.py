@@ -101,7 +101,7 @@ def _batch(
     counts = np.repeat(decisions.num_actions[j], size)
     first = np.repeat(decisions.first_sequence[j], size)
     first += np.tile(np.arange(part.start, part.stop), len(j)) * counts
-    actions = [np.tile(game.finder.actions(int(node)), size) for node in nodes]
+    actions = [np.tile(game.betting.actions(int(node)), size) for node in nodes]
     return QueryBatch(player, counts, first, np.concatenate(actions), lambda: iter(()))
 
 

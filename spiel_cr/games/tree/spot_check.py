@@ -15,20 +15,19 @@ import pyspiel
 from spiel_cr.common.errors import InvalidGameError
 from spiel_cr.games.histories import CHANCE, TERMINAL, Histories
 from spiel_cr.games.opening import game_checks
-from spiel_cr.games.opening.opened import Opened
-from spiel_cr.games.opening.origins import is_python
+from spiel_cr.games.opening.origins import is_python, load_again
 
 # Number of terminal histories that are visited again.
 _SAMPLE = 6
 
 
 def check(
-    opened: Opened, walked: Histories, strings: Sequence[Sequence[str]] | None
+    game: pyspiel.Game, walked: Histories, strings: Sequence[Sequence[str]] | None
 ) -> None:
     """Play to some terminal histories again, with states of a newly loaded game.
 
     Args:
-      opened: The game.
+      game: The game.
       walked: All histories as a walk returns them.
       strings: Information-state strings of the labels in `walked.infoset`, for each
         player. They are compared for games written in Python only, because
@@ -38,11 +37,12 @@ def check(
     Raises:
       InvalidGameError: If anything differs. The message names the history.
     """
+    again = load_again(game) or game
     over = np.flatnonzero(walked.player == TERMINAL)
     # In reverse order, because random draws of the game depend on the order of visits.
     chosen = over[np.random.default_rng(0).integers(len(over), size=_SAMPLE)]
     for terminal in -np.unique(-chosen):
-        look = _Look(opened.game, strings, opened.again.new_initial_state())
+        look = _Look(game, strings, again.new_initial_state())
         look.follow(_path(walked, int(terminal)))
 
 

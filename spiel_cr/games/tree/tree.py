@@ -108,6 +108,11 @@ class GameTree:
         return layout.build((first.decisions, second.decisions), payoffs)
 
     @property
+    def tree(self) -> "GameTree":
+        """The tree; other forms have none."""
+        return self
+
+    @property
     def decisions(self) -> tuple[Decisions, Decisions]:
         """Decision points of both players."""
         return pair(infosets.decisions for infosets in self.infosets)

@@ -121,9 +121,7 @@ def grow(
         after = checked.rules.child(states[where], action)
         parent = number[where]
         states, deals = _first_deals(checked, after, deals[where])
-    player, parent, action, deals = (
-        np.concatenate(arrays) for arrays in zip(*parts, strict=True)
-    )
+    player, parent, action, deals = map(np.concatenate, zip(*parts, strict=True))
     num_deals, rounds = np.unique(deals, return_inverse=True)
     betting = Betting(player, parent, action, rounds.astype(np.int8))
     payoff_keys = np.concatenate(keys) if keys else None

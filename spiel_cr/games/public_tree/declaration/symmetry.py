@@ -158,8 +158,7 @@ class MergedDealsCheck:
     ) -> np.ndarray:
         """Number the information of some deals, int64 [n], and add to its sums."""
         states, seen = deals.states[chosen], self._seen[r][player]
-        for action in path:
-            states = self._checked.rules.child(states, np.full(len(states), action))
+        states = self._checked.play(states, path)
         keys = self._checked.rows("information_state", states, player)
         numbers, new = seen.numbers.of(keys)
         private_states = deals.private_states[player, chosen]
