@@ -71,6 +71,10 @@ class Decomposition:
     def num_layers(self) -> int:
         return int(self.player_layer.max(initial=0))
 
+    def roots_of(self, layer: int) -> np.ndarray:
+        """Return the histories that are roots of a layer, ascending, int64."""
+        return self.roots[self.layer[self.roots] == layer]
+
 
 def decompose(tree: GameTree, player: int) -> Decomposition:
     """Cut a game tree at every decision of a player, or at every turn.

@@ -13,10 +13,9 @@ from open_spiel.python import policy as openspiel_policy
 
 from spiel_cr.common.errors import GameTooLargeError, ImperfectRecallError
 from spiel_cr.games.histories import CHANCE, TERMINAL
-from spiel_cr.games.opening import batched_rules
 from spiel_cr.games.opening.batched_rules import BatchedRules
 from spiel_cr.games.simulation.labelled import Nodes
-from spiel_cr.policies.array_queries import answers_rows, row_probabilities
+from spiel_cr.policies.array_queries import row_probabilities
 from spiel_cr.solvers.policy_files import check_policy_file, load_policy
 from spiel_cr.solvers.representation import GameOptions
 from spiel_cr.solvers.run import Goal
@@ -90,11 +89,6 @@ def blueprint_of(
             f"({error})"
         ) from error
     return result.average_policy()
-
-
-def answers_arrays(policy: openspiel_policy.Policy, game: pyspiel.Game) -> bool:
-    """Return whether a policy can be queried by a game's batched rules."""
-    return answers_rows(policy, batched_rules.of_game(game))
 
 
 @dataclasses.dataclass(frozen=True)

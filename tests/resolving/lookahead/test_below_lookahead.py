@@ -105,7 +105,7 @@ def change(solved, game, infosets, random):
     )
     keys = solved.snapshot.tree.infosets[0].keys
     for infoset in infosets:
-        place = solved._sequences(np.array([infoset]))
+        place = solved.decomposition.decisions.sequences_of(np.array([infoset]))
         behaviour[place] = random.dirichlet(np.full(len(place), 0.5))
         first = own.decisions.first_sequence[own.keys.index(keys[infoset])]
         whole[first : first + len(place)] = behaviour[place]

@@ -127,10 +127,15 @@ def test_incumbent_strategy_is_the_previous_solution():
     keys = solved.snapshot.tree.infosets[0].keys
     known = 0
     for number, key in enumerate(after.snapshot.tree.infosets[0].keys):
-        place = slice(*(after._sequences(np.array([number]))[[0, -1]] + [0, 1]))
+        place = slice(
+            *(
+                after.decomposition.decisions.sequences_of(np.array([number]))[[0, -1]]
+                + [0, 1]
+            )
+        )
         if key in keys:
             old = solved.find(key)
-            source = solved._sequences(np.array([old]))
+            source = solved.decomposition.decisions.sequences_of(np.array([old]))
             np.testing.assert_array_equal(after.behaviour[place], changed[source])
             known += 1
         else:
