@@ -1,7 +1,7 @@
 """Subgames of one layer in a common shape, each of which can be solved separately.
 
 A forest (`gadget.py`) holds all subgames of a layer. A player in a match reaches one of
-them, so a `Layer` divides the forest once, and `Layer.game` adds the data of the match:
+them, so a `Layer` divides the forest once, and `Layer.form` adds the data of the match:
 the player's reach of the roots and the opponent's values at augmented infosets. All
 games of a layer have the same shape, so they share one compiled function.
 """
@@ -214,7 +214,7 @@ def best_response_values(
       subgame: The subgame.
       player: The re-solving player, i.
       player_reach: Average reach of i at the subgame's roots, float64 [r], as in
-        `Layer.game`.
+        `Layer.form`.
       behaviour: Action probabilities of i, float64 [S of i in the subgame].
 
     Returns:

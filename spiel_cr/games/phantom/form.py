@@ -29,8 +29,6 @@ from spiel_cr.games.sequence_form.decisions import Payoffs, sum_payoffs
 _GROUP_OVERHEAD = 2000
 # Number of rows of indices per step of a loop, the fastest in measurements.
 _ROWS = 16
-# Gathers of single entries.
-_ENTRIES = lax.GatherDimensionNumbers((), (0,), (0,))
 # Largest number of pairs of sequences that are listed.
 _MOST_LISTED = 20_000_000
 # Number of sequences whose sums are computed at once.
@@ -90,10 +88,7 @@ def _gathered(vector: jax.Array, places: jax.Array) -> jax.Array:
     def add(total: jax.Array, rows: jax.Array) -> jax.Array:
         for row in rows:
             # Indexing would look for negative ones, which took a fifth of the time.
-            total = total + lax.gather(
-                *(vector, row[:, None], _ENTRIES, (1,)),
-                mode=lax.GatherScatterMode.PROMISE_IN_BOUNDS,
-            )
+            total = total + treeplex.gather(vector, row)
         return total
 
     def step(i: jax.Array, total: jax.Array) -> jax.Array:

@@ -246,17 +246,9 @@ def _incidence(
     sequence = np.concatenate([some for some, _ in pairs])
     world = terminal[np.concatenate([some for _, some in pairs])]
     pairs.clear()
-    starts, order = _sorted(sequence, num_sequences)
+    one_each = np.arange(len(sequence) + 1, dtype=np.int32)
+    starts, order = _transposed(one_each, sequence, num_sequences)
     return Incidence(starts, world[order])
-
-
-def _sorted(labels: np.ndarray, count: int) -> tuple[np.ndarray, np.ndarray]:
-    """Return the start of each label, and a stable order of items by labels."""
-    items = np.arange(len(labels) + 1, dtype=np.int32)
-    one_each = np.ones(len(labels), bool)
-    matrix = sparse.csr_array((one_each, labels, items), shape=(len(labels), count))
-    by_label = matrix.tocsc()
-    return by_label.indptr, by_label.indices
 
 
 def by_world(incidence: Incidence, count: int) -> tuple[np.ndarray, np.ndarray]:
@@ -265,8 +257,19 @@ def by_world(incidence: Incidence, count: int) -> tuple[np.ndarray, np.ndarray]:
     Returns:
       The start of each world's sequences, int [count + 1], and the sequences.
     """
-    starts, pairs = incidence.starts, incidence.worlds
-    one_each = np.ones(len(pairs), bool)
-    matrix = sparse.csr_array((one_each, pairs, starts), (len(starts) - 1, count))
-    columns = matrix.tocsc()
-    return columns.indptr, columns.indices
+    return _transposed(incidence.starts, incidence.worlds, count)
+
+
+def _transposed(
+    starts: np.ndarray, columns: np.ndarray, count: int
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return the start of each column's rows, and the rows, of a sparse matrix.
+
+    Args:
+      starts: Start of each row's columns, int [n + 1].
+      columns: Columns of all rows, row by row, int32.
+      count: Number of columns.
+    """
+    entries = np.ones(len(columns), bool), columns, starts
+    matrix = sparse.csr_array(entries, (len(starts) - 1, count)).tocsc()
+    return matrix.indptr, matrix.indices

@@ -20,6 +20,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
+from spiel_cr.common.arrays import pieces
 from spiel_cr.common.jax_utils import unfused
 
 # Row sums are written out up to this many rows: XLA on the CPU vectorises a chain of
@@ -62,7 +63,7 @@ class Slices:
             places = np.asarray(self.starts)[:, None] + np.arange(self.width)
             return cast(jax.Array, vector[places.reshape(-1)])
         if self.width == 1:
-            return _gather(vector, self.starts)
+            return gather(vector, self.starts)
         rows = self.starts[:, None]
         if self.offset >= 0:
             rows = (self.starts - self.offset) // self.width
@@ -80,7 +81,7 @@ class Slices:
         )
 
 
-def _gather(vector: jax.Array, places: jax.Array) -> jax.Array:
+def gather(vector: jax.Array, places: jax.Array) -> jax.Array:
     """Return vector[places]; JAX traces this faster because no index is negative."""
     numbers = lax.GatherDimensionNumbers((), (0,), (0,))
     return lax.gather(
@@ -165,12 +166,9 @@ class Level(NamedTuple):
 
     def split(self, values: jax.Array) -> list[jax.Array]:
         """Divide values of all sequences into the blocks [A, n]."""
-        blocks, begin = [], 0
-        for actions, n in self.shapes:
-            end = begin + actions * n
-            blocks.append(values[begin:end].reshape(actions, n))
-            begin = end
-        return blocks
+        shapes = self.shapes
+        parts = pieces(values, map(math.prod, shapes))
+        return [part.reshape(shape) for part, shape in zip(parts, shapes, strict=True)]
 
 
 def by_level(levels: Sequence[Level], vector: Any) -> list[Any]:
@@ -183,12 +181,7 @@ def by_level(levels: Sequence[Level], vector: Any) -> list[Any]:
     Returns:
       L arrays.
     """
-    parts, begin = [], 1
-    for level in levels:
-        end = begin + level.num_sequences
-        parts.append(vector[begin:end])
-        begin = end
-    return parts
+    return list(pieces(vector, (level.num_sequences for level in levels), begin=1))
 
 
 class Coupling(Protocol):
@@ -226,10 +219,10 @@ class RowGroup(NamedTuple):
     def leaf_values(self, other_reach: jax.Array) -> jax.Array:
         """Return float [r]; see `Coupling`."""
         if self.columns.shape[0] > _UNROLLED_ROWS:
-            return (self.values * _gather(other_reach, self.columns)).sum(axis=0)
+            return (self.values * gather(other_reach, self.columns)).sum(axis=0)
         # Gather row by row, so that each product fuses with its gather.
         terms = [
-            v * _gather(other_reach, c)
+            v * gather(other_reach, c)
             for c, v in zip(self.columns, self.values, strict=True)
         ]
         return functools.reduce(operator.add, terms)
@@ -364,11 +357,11 @@ def _level_reach(
     namespace = into.__array_namespace__()
     wide = namespace is jnp and is_wide(level.source)
     multiply = functools.partial(unfused, _product) if wide else _product
-    rows, begin = [], 0
-    for block in blocks:
-        end = begin + block.shape[1]
-        rows.append(multiply(into[begin:end], block).reshape(-1))
-        begin = end
+    parts = pieces(into, (block.shape[1] for block in blocks))
+    rows = [
+        multiply(part, block).reshape(-1)
+        for part, block in zip(parts, blocks, strict=True)
+    ]
     return join(rows, wide=True) if wide else namespace.concat(rows)
 
 
@@ -490,11 +483,9 @@ def with_children(
       child_values: Values of the infosets of `child`, float [n of child].
     """
     if child is not None and child_values is not None:
-        begin = 0
-        for some in child.parent:
-            end = begin + len(some)
-            values = some.add_to(values, child_values[begin:end])
-            begin = end
+        parts = pieces(child_values, map(len, child.parent))
+        for some, part in zip(child.parent, parts, strict=True):
+            values = some.add_to(values, part)
     return values
 
 
