@@ -37,36 +37,28 @@ _CHUNK = 1 << 19
 
 @jax.tree_util.register_dataclass
 @dataclasses.dataclass(frozen=True)
-class PhantomProduct:
+class PhantomProduct(treeplex.Coupling):
     """Leaf values through terminal worlds; see `treeplex.Coupling`.
 
     Attributes:
       reach: int32 [k, n] for each group of n worlds, positions of the opponent's k
         sequences that are consistent with each of them; worlds are numbered group by
         group.
-      payoff: The player's utility in each world, and 0 for padding, float [W + 1].
+      payoffs: The player's utility in each world, and 0 for padding, float [W + 1].
       rows: int32 [k, n] for each group of n sequences of the player, the k worlds of
         each.
     """
 
     reach: tuple[jax.Array, ...]
-    payoff: jax.Array
+    payoffs: jax.Array
     rows: tuple[jax.Array, ...]
 
     def leaf_values(self, other_reach: jax.Array) -> jax.Array:
         """Return leaf values, float [L]; see `Coupling`."""
         into = [_gathered(other_reach, places) for places in self.reach]
-        none = jnp.zeros(self.payoff.size - sum(map(len, into)), other_reach.dtype)
-        weighted = self.payoff * jnp.concatenate([*into, none])
+        none = jnp.zeros(self.payoffs.size - sum(map(len, into)), other_reach.dtype)
+        weighted = self.payoffs * jnp.concatenate([*into, none])
         return jnp.concatenate([_gathered(weighted, places) for places in self.rows])
-
-    def largest(self) -> float:
-        """Return the largest absolute payoff."""
-        return float(np.abs(self.payoff).max(initial=0))
-
-    def rescaled(self, exponent: int) -> "PhantomProduct":
-        """Return the same product with payoffs divided by 2^exponent."""
-        return dataclasses.replace(self, payoff=treeplex.divide(self.payoff, exponent))
 
     @property
     def num_payoffs(self) -> int:

@@ -215,7 +215,7 @@ class _Coupling:
         product = Product(
             matrix=matrix_operators.make_operator(scaled, self.player),
             reach=slices_of(other.position[opponent_sequence], width),
-            stake=typed(stake),
+            payoffs=typed(stake),
             rows=slices_of(row * width, width) if shared else None,
             opponent_states=behind,
             player_states=None if above is None else typed(above),

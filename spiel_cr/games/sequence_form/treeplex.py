@@ -8,12 +8,13 @@ the tree's player, in the units of the tree's payoffs (solvers divide them by a 
 two, see `exponent_of`).
 """
 
+import abc
 import dataclasses
 import functools
 import math
 import operator
 from collections.abc import Iterable, Sequence
-from typing import Any, NamedTuple, Protocol, cast
+from typing import Any, NamedTuple, Self, cast
 
 import jax
 import jax.numpy as jnp
@@ -184,60 +185,64 @@ def by_level(levels: Sequence[Level], vector: Any) -> list[Any]:
     return list(pieces(vector, (level.num_sequences for level in levels), begin=1))
 
 
-class Coupling(Protocol):
-    """Rows of the payoff coupling, which map the opponent's reach to leaf values."""
+class Coupling(abc.ABC):
+    """Rows of the payoff coupling, which map the opponent's reach to leaf values.
 
+    Subclasses are registered dataclasses.
+
+    Attributes:
+      payoffs: Numbers in the units of the game's payoffs, by which values are scaled.
+    """
+
+    payoffs: jax.Array
+
+    @abc.abstractmethod
     def leaf_values(self, other_reach: jax.Array) -> jax.Array:
         """Return leaf values from the opponent's reach by position, float [r]."""
 
     def largest(self) -> float:
         """Return the largest absolute payoff; arrays must be numpy arrays."""
+        return float(np.abs(self.payoffs).max(initial=0))
 
-    def rescaled(self, exponent: int) -> "Coupling":
+    def rescaled(self, exponent: int) -> Self:
         """Return the same rows with payoffs over 2^exponent, as numpy arrays."""
+        payoffs: Any = divide(self.payoffs, exponent)
+        return dataclasses.replace(cast(Any, self), payoffs=payoffs)
 
     @property
     def num_payoffs(self) -> int:
         """Number of multiplications that one call of `leaf_values` performs."""
+        return self.payoffs.size
 
     @property
     def written_out_rows(self) -> int:
         """Number of array rows that `leaf_values` compiles to separate operations."""
+        return 1
 
 
-class RowGroup(NamedTuple):
+@jax.tree_util.register_dataclass
+@dataclasses.dataclass(frozen=True)
+class RowGroup(Coupling):
     """Rows of the payoff coupling with similar numbers of entries, padded.
 
     Attributes:
       columns: Positions of the opponent's sequences, int32 [w, r].
-      values: The player's utility times chance, float [w, r]; 0 at padding.
+      payoffs: The player's utility times chance, float [w, r]; 0 at padding.
     """
 
     columns: jax.Array
-    values: jax.Array
+    payoffs: jax.Array
 
     def leaf_values(self, other_reach: jax.Array) -> jax.Array:
         """Return float [r]; see `Coupling`."""
         if self.columns.shape[0] > _UNROLLED_ROWS:
-            return (self.values * gather(other_reach, self.columns)).sum(axis=0)
+            return (self.payoffs * gather(other_reach, self.columns)).sum(axis=0)
         # Gather row by row, so that each product fuses with its gather.
         terms = [
-            v * gather(other_reach, c)
-            for c, v in zip(self.columns, self.values, strict=True)
+            payoffs * gather(other_reach, columns)
+            for columns, payoffs in zip(self.columns, self.payoffs, strict=True)
         ]
         return functools.reduce(operator.add, terms)
-
-    def largest(self) -> float:
-        """Return the largest absolute payoff."""
-        return float(np.abs(self.values).max(initial=0))
-
-    def rescaled(self, exponent: int) -> "RowGroup":
-        """Return the same rows with payoffs divided by 2^exponent."""
-        return self._replace(values=divide(self.values, exponent))
-
-    @property
-    def num_payoffs(self) -> int:
-        return self.values.size
 
     @property
     def written_out_rows(self) -> int:
