@@ -27,6 +27,20 @@ def ranges(starts: np.ndarray | int, counts: np.ndarray) -> np.ndarray:
     return np.repeat(starts - (ends - counts), counts) + np.arange(total)
 
 
+def places_in(numbers: np.ndarray, count: int, absent: int = -1) -> np.ndarray:
+    """Return the places of 0, 1, ..., count - 1 in an array, int32 [count].
+
+    Args:
+      numbers: Different numbers below `count`, such as a permutation, whose inverse is
+        the result.
+      count: Length of the result.
+      absent: The place of numbers that the array does not contain.
+    """
+    places = np.full(count, absent, np.int32)
+    places[numbers] = np.arange(len(numbers), dtype=np.int32)
+    return places
+
+
 def pieces(vector: Any, sizes: Iterable[int], *, begin: int = 0) -> Iterator[Any]:
     """Yield consecutive pieces of a numpy or JAX array.
 

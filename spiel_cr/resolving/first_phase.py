@@ -25,6 +25,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from spiel_cr.abstraction.gameshrink.counts import list_entries
+from spiel_cr.common.arrays import places_in
 from spiel_cr.common.checks import check_integer
 from spiel_cr.common.errors import InvalidGameError
 from spiel_cr.common.pairs import map_pair, pair
@@ -86,8 +87,7 @@ def early_rounds(
     is_early = betting.round <= last
     above = np.maximum(betting.parent, 0)
     nodes = np.flatnonzero(is_early | is_early[above])
-    number = np.zeros(len(betting), np.int32)
-    number[nodes] = np.arange(len(nodes))
+    number = places_in(nodes, len(betting))
     terms, matrices = _later_payoffs(game, rounds, later_play(game, later))
     return dataclasses.replace(
         game,

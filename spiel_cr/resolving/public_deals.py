@@ -4,7 +4,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from spiel_cr.common.arrays import Groups
+from spiel_cr.common.arrays import Groups, places_in
 from spiel_cr.common.pairs import pair
 from spiel_cr.games.public_tree.game import PublicTreeGame
 from spiel_cr.games.public_tree.payoff_matrices import (
@@ -83,11 +83,11 @@ class BoardDeals:
         for player in range(2):
             kept = [np.flatnonzero(labels[player] == board).astype(np.int32)]
             above = [np.zeros(len(kept[0]), np.int32)]
-            place = [_numbered(kept[0], len(labels[player]))]
+            place = [places_in(kept[0], len(labels[player]))]
             for parent in game.parents[player][round + 1 :]:
                 kept.append(np.flatnonzero(place[-1][parent] >= 0).astype(np.int32))
                 above.append(place[-1][parent[kept[-1]]])
-                place.append(_numbered(kept[-1], len(parent)))
+                place.append(places_in(kept[-1], len(parent)))
             private_states.append(tuple(kept))
             parents.append(tuple(above))
             places.append(place)
@@ -166,10 +166,3 @@ class _Sorted:
         rows, columns, values = (field[kept] for field in self._listed)
         entries = Payoffs(places[0][rows], places[1][columns], values)
         return SparseMatrix(round, shape, entries)
-
-
-def _numbered(kept: np.ndarray, count: int) -> np.ndarray:
-    """Return 0, 1, ... at the numbers that are kept, -1 elsewhere, int32 [count]."""
-    place = np.full(count, -1, np.int32)
-    place[kept] = np.arange(len(kept), dtype=np.int32)
-    return place

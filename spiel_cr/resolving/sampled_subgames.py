@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 import jax
 import numpy as np
 
-from spiel_cr.common.arrays import Groups
+from spiel_cr.common.arrays import Groups, ranges
 from spiel_cr.common.jax_utils import spread
 from spiel_cr.common.pairs import map_pair
 from spiel_cr.games.histories import CHANCE
@@ -464,9 +464,7 @@ def _entries(counts: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     Args:
       counts: Number of actions of each row, int [n].
     """
-    row = np.repeat(np.arange(len(counts)), counts)
-    begin = np.cumsum(counts) - counts
-    return row, np.arange(len(row)) - begin[row]
+    return np.repeat(np.arange(len(counts)), counts), ranges(0, counts)
 
 
 def _padded(

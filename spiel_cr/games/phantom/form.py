@@ -18,7 +18,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
-from spiel_cr.common.arrays import ranges
+from spiel_cr.common.arrays import places_in, ranges
 from spiel_cr.common.errors import GameTooLargeError
 from spiel_cr.common.jax_utils import typed
 from spiel_cr.games.phantom.sides import Incidence, Side, by_world
@@ -126,10 +126,10 @@ def build(sides: tuple[Side, Side], utility: np.ndarray) -> layout.SequenceForm:
         placed = list(both.map(place, (0, 1)))
         first, second = both.map(couple, (0, 1))
     return layout.SequenceForm(
-        functools.partial(layout.constant, (sides[0].decisions, sides[1].decisions)),
+        layout.constant((sides[0].decisions, sides[1].decisions)),
         functools.partial(_list, sides, utility),
-        functools.partial(layout.constant, (placed[0][0], placed[1][0])),
-        functools.partial(layout.constant, (first, second)),
+        layout.constant((placed[0][0], placed[1][0])),
+        layout.constant((first, second)),
     )
 
 
@@ -153,8 +153,7 @@ def _product(
     count = len(utility)
     starts, sequences = by_world(opponent_incidence, count)
     reach, order = _grouped(starts, positions[sequences], 0, None)
-    number = np.full(count + 1, count, np.int32)
-    number[order] = np.arange(len(order), dtype=np.int32)
+    number = places_in(order, count + 1, absent=count)
     payoff = np.zeros(count + 1)
     payoff[number[:-1]] = utility
     payoff[-1] = 0.0

@@ -24,7 +24,7 @@ import jax.numpy as jnp
 import numpy as np
 import scipy.sparse
 
-from spiel_cr.common.arrays import joint_components
+from spiel_cr.common.arrays import joint_components, ranges
 from spiel_cr.common.jax_utils import typed
 from spiel_cr.games.sequence_form.packing import groups
 
@@ -356,11 +356,8 @@ def _sparse_rows(matrix: scipy.sparse.csr_array, counts: np.ndarray) -> SparseRo
 
 def number_within(owner: np.ndarray) -> np.ndarray:
     """Return int64 [n], 0, 1, 2, ... for the members of each owner, in input order."""
-    order = np.argsort(owner, kind="stable")
-    begins = np.flatnonzero(np.diff(owner[order], prepend=-1))
-    counts = np.diff(np.append(begins, len(owner)))
     number = np.empty(len(owner), np.int64)
-    number[order] = np.arange(len(owner)) - np.repeat(begins, counts)
+    number[np.argsort(owner, kind="stable")] = ranges(0, np.bincount(owner))
     return number
 
 

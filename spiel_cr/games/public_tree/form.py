@@ -19,7 +19,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from spiel_cr.common.arrays import ranges
+from spiel_cr.common.arrays import pieces, ranges
 from spiel_cr.common.jax_utils import typed
 from spiel_cr.common.pairs import map_pair
 from spiel_cr.games.public_tree import matrix_operators
@@ -399,11 +399,8 @@ def _infoset_scales(places: PlayerPlaces, below: np.ndarray) -> list[list[np.nda
             level_scales.append(scale)
             if number:
                 above = below[starts[number - 1] : begin]
-                done = 0
-                for some in block.parent:
-                    positions = np.asarray(some.starts)[:, None] + np.arange(some.width)
-                    part = scale[done : done + len(some)]
-                    np.add.at(above, positions.reshape(-1), part)
-                    done += len(some)
+                parts = pieces(scale, map(len, block.parent))
+                for some, part in zip(block.parent, parts, strict=True):
+                    np.add.at(above, some.positions, part)
         scales.append(level_scales)
     return scales[::-1]

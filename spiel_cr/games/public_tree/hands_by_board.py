@@ -16,6 +16,7 @@ from spiel_cr.games.public_tree.payoff_matrices import (
     BoardHands,
     HandMatrix,
     SparseMatrix,
+    shared_boards,
 )
 from spiel_cr.games.sequence_form.decisions import Payoffs
 
@@ -79,17 +80,7 @@ def summed(matrix: HandMatrix, labels: tuple[np.ndarray, np.ndarray]) -> SparseM
 
 def _boards(matrix: HandMatrix) -> Iterator[_BoardEntries]:
     """Yield the boards of a matrix, large ones in several parts."""
-    orders = [np.argsort(hands.board, kind="stable") for hands in matrix.hands]
-    count = 1 + max(int(hands.board.max(initial=-1)) for hands in matrix.hands)
-    places = [
-        np.searchsorted(hands.board[order], np.arange(count + 1))
-        for hands, order in zip(matrix.hands, orders, strict=True)
-    ]
-    for board in range(count):
-        first, second = (
-            hands.select(order[begin[board] : begin[board + 1]])
-            for hands, order, begin in zip(matrix.hands, orders, places, strict=True)
-        )
+    for first, second in shared_boards(*matrix.hands, most_pairs=1):
         step = max(1, _PAIRS // max(1, len(second.private_state)))
         for row in range(0, len(first.private_state), step):
             some = first.select(slice(row, row + step))

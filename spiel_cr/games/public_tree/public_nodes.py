@@ -14,7 +14,6 @@ import pyspiel
 
 from spiel_cr.common.arrays import ranges
 from spiel_cr.games.histories import actions_to
-from spiel_cr.games.sequence_form.decisions import Decisions
 
 
 @dataclasses.dataclass(frozen=True)
@@ -73,9 +72,13 @@ class Betting:
         actions: list[int] = self.action[self.children(node)].tolist()
         return actions
 
-    def levels(self, tops: np.ndarray) -> list[np.ndarray]:
-        """Return some nodes, the nodes one action below them, and so on, int32."""
-        levels = []
+    def levels(self, tops: np.ndarray | None = None) -> list[np.ndarray]:
+        """Return some nodes, the nodes one action below them, and so on, int32.
+
+        Args:
+          tops: The first nodes. If None, the root.
+        """
+        tops, levels = np.zeros(1, np.int32) if tops is None else tops, []
         while len(tops):
             levels.append(tops)
             places = ranges(self._first_child[tops], self.num_actions[tops])
@@ -113,12 +116,6 @@ class Betting:
         return self.node_after(
             move.action for move in state.full_history() if move.player >= 0
         )
-
-    def by_depth(self) -> list[np.ndarray]:
-        """Return the nodes of each depth, from 0, each in ascending order."""
-        depth = Decisions(self.parent + 1, np.ones(len(self), np.int32)).levels()
-        ends = np.cumsum(np.bincount(depth))[:-1]
-        return np.split(np.argsort(depth, kind="stable"), ends)
 
 
 class LeafTerms(NamedTuple):

@@ -99,7 +99,7 @@ def public_form(
     """Return both players' public decisions, and terms by last public sequences."""
     size = len(betting)
     counts = betting.num_actions
-    by_depth = betting.by_depth()[1:]
+    levels = betting.levels()[1:]
     sides, last = [], []
     for player in range(2):
         acts = betting.player == player
@@ -108,10 +108,10 @@ def public_form(
         first = np.zeros(size, np.int32)
         first[nodes] = first_sequences(num_actions)
         sequence = np.zeros(size, np.int32)
-        for at_depth in by_depth:
-            above = betting.parent[at_depth]
-            after = first[above] + betting.index[at_depth]
-            sequence[at_depth] = np.where(acts[above], after, sequence[above])
+        for level in levels:
+            above = betting.parent[level]
+            after = first[above] + betting.index[level]
+            sequence[level] = np.where(acts[above], after, sequence[above])
         sides.append(PublicSide(sequence[nodes], num_actions, betting.round[nodes]))
         last.append(sequence[terms.leaf])
     by_sequence = PublicTerms((last[0], last[1]), terms.matrix, terms.stake)

@@ -56,11 +56,11 @@ def num_kinds(game: PublicTreeGame) -> int:
     of two).
     """
     betting, count = game.betting, 0
-    by_depth = betting.by_depth()[1:]
+    levels = betting.levels()[1:]
     for player in range(2):
         acts = betting.player == player
         before = np.zeros(len(betting), np.int32)
-        for nodes in by_depth:
+        for nodes in levels:
             above = betting.parent[nodes]
             before[nodes] = before[above] + acts[above]
         width = np.ceil(np.log2(np.maximum(betting.num_actions, 1))).astype(np.int32)

@@ -133,7 +133,7 @@ def _alike(betting: Betting, player: int) -> Iterator[tuple[np.ndarray, np.ndarr
       int64 [n], nodes, and int32 [n, m], the players' actions that lead there.
     """
     kind = np.zeros(len(betting), np.int64)
-    for depth, nodes in enumerate(betting.by_depth()):
+    for depth, nodes in enumerate(betting.levels()):
         if depth:
             above = np.stack([kind[betting.parent[nodes]], betting.round[nodes]])
             _, kind[nodes] = np.unique(above, axis=1, return_inverse=True)

@@ -108,9 +108,9 @@ def lay_out(
     )
     layouts = map_pair(_read_by, form.layouts, free.numbers, free.complete)
     return layout.SequenceForm(
-        functools.partial(layout.constant, free.complete),
+        layout.constant(free.complete),
         functools.partial(Payoffs, *free.complete_payoffs),
-        functools.partial(layout.constant, layouts),
+        layout.constant(layouts),
         form.list_arrays,
     )
 
@@ -120,7 +120,5 @@ def _read_by(
 ) -> layout.PositionMap:
     """Return a position map by the logical numbers of the complete game."""
     forced = decisions.first_sequence[decisions.num_actions == 1]
-    arrays = functools.partial(
-        layout.constant, (positions.sequences[numbers], positions.infosets)
-    )
+    arrays = layout.constant((positions.sequences[numbers], positions.infosets))
     return layout.PositionMap(arrays, positions.size, forced)

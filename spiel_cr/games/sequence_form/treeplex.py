@@ -58,11 +58,15 @@ class Slices:
     def __len__(self) -> int:
         return self.starts.shape[0] * self.width
 
+    @property
+    def positions(self) -> np.ndarray:
+        """The elements of all slices, integers [k · width]; from numpy arrays."""
+        return (np.asarray(self.starts)[:, None] + np.arange(self.width)).reshape(-1)
+
     def take(self, vector: jax.Array) -> jax.Array:
         """Return the slices of a vector, concatenated: [k · width]."""
         if isinstance(vector, np.ndarray):
-            places = np.asarray(self.starts)[:, None] + np.arange(self.width)
-            return cast(jax.Array, vector[places.reshape(-1)])
+            return cast(jax.Array, vector[self.positions])
         if self.width == 1:
             return gather(vector, self.starts)
         rows = self.starts[:, None]

@@ -13,7 +13,7 @@ from typing import NamedTuple
 import numpy as np
 import pyspiel
 
-from spiel_cr.common.arrays import ranges, smallest_dtype
+from spiel_cr.common.arrays import places_in, ranges, smallest_dtype
 from spiel_cr.common.errors import ImperfectRecallError, InvalidGameError
 from spiel_cr.common.messages import one_line
 from spiel_cr.games.histories import Histories, string_at
@@ -94,7 +94,8 @@ class _Numbering:
                 members = np.flatnonzero(walked.player == p)
                 labels = walked.observations[members]
                 places = _earliest(labels, self.preorder[members])
-                observations[members] = _ranks(np.argsort(places))[labels]
+                order = np.argsort(places)
+                observations[members] = places_in(order, len(order))[labels]
         chance = walked.chance
         if (chance == 1.0).all():
             chance = np.broadcast_to(1.0, len(walked))
@@ -151,7 +152,7 @@ class _Numbering:
             actions=walked.action[children].astype(np.int32),
             history=history,
         )
-        self.infoset[members] = _ranks(order)[labels]
+        self.infoset[members] = places_in(order, len(order))[labels]
         same = counts[self.infoset[members]] == np.diff(begin)[members]
         if not same.all():
             raise self._different_actions(infosets, members[~same][0])
@@ -247,10 +248,3 @@ def _earliest(labels: np.ndarray, places: np.ndarray) -> np.ndarray:
     first = np.full(int(labels.max(initial=-1)) + 1, np.iinfo(np.int32).max, np.int32)
     np.minimum.at(first, labels, places)
     return first
-
-
-def _ranks(order: np.ndarray) -> np.ndarray:
-    """Return int32, the inverse of a permutation."""
-    ranks = np.empty(len(order), np.int32)
-    ranks[order] = np.arange(len(order), dtype=np.int32)
-    return ranks

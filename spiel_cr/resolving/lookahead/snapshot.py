@@ -5,6 +5,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from spiel_cr.common.arrays import places_in
 from spiel_cr.common.pairs import pair
 from spiel_cr.games.histories import Histories
 from spiel_cr.games.simulation.labelled import LabelledSimulator
@@ -46,8 +47,7 @@ def snapshot_of(
     """
     source = simulator.source
     order, level_start = breadth_first(rows.first, rows.num_children)
-    rank = np.empty(len(order), np.int32)
-    rank[order] = np.arange(len(order), dtype=np.int32)
+    rank = places_in(order, len(order))
     player, parent = rows.player[order], rows.parent[order]
     label, observation = np.full((2, len(order)), -1, np.int32)
     player_labels = []

@@ -10,6 +10,7 @@ from typing import NamedTuple
 import numpy as np
 import pyspiel
 
+from spiel_cr.common.arrays import places_in
 from spiel_cr.common.errors import InvalidGameError
 from spiel_cr.games.histories import CHANCE
 from spiel_cr.games.opening.batched_rules import BatchedRules
@@ -265,8 +266,7 @@ class Dealing:
                 rows = entered.numbers[player].rows
                 parent = place[player][entered.parent[player]]
                 order = np.lexsort([*rows.T[::-1], parent])
-                place[player] = np.empty(len(order), np.int32)
-                place[player][order] = np.arange(len(order))
+                place[player] = places_in(order, len(order))
                 deals = np.concatenate(entered.examples[player])
                 by_player[player].append((parent[order], rows[order], deals[order]))
             first, second, values = entered.sums.get()

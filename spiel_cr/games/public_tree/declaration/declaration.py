@@ -148,8 +148,7 @@ def _below(tree: PublicTree, line: BettingLine) -> np.ndarray:
     below = np.zeros(len(betting), bool)
     start = np.array(line.nodes)
     below[0] = True
-    for first, last in zip(tree.level_start[1:-1], tree.level_start[2:], strict=True):
-        nodes = np.arange(first, last)
+    for nodes in betting.levels()[1:]:
         same_round = betting.round[nodes] == betting.round[betting.parent[nodes]]
         on = start[betting.round[nodes]] == nodes
         below[nodes] = on | below[betting.parent[nodes]] & same_round

@@ -33,8 +33,8 @@ def find_line(tree: PublicTree) -> BettingLine:
     """
     betting, num_rounds = tree.betting, len(tree.num_deals)
     rounds_below = np.ones(len(betting), np.int64) << betting.round
-    for start, end in zip(tree.level_start[1:-1], tree.level_start[2:], strict=True):
-        rounds_below[start:end] |= rounds_below[betting.parent[start:end]]
+    for level in betting.levels()[1:]:
+        rounds_below[level] |= rounds_below[betting.parent[level]]
     complete = np.flatnonzero(rounds_below == (1 << num_rounds) - 1)
     if not len(complete):
         raise InvalidGameError(

@@ -240,10 +240,9 @@ def _to_decision(tree: PublicTree, node: int, player: int) -> list[int] | None:
         for place, path in level:
             if betting.player[place] == player:
                 return path
-            low, high = np.searchsorted(betting.parent, [place, place + 1])
             below += [
                 (child, [*path, int(betting.action[child])])
-                for child in range(low, high)
+                for child in betting.children(place).tolist()
                 if betting.round[child] == round and betting.player[child] >= 0
             ]
         level = below
