@@ -17,7 +17,7 @@ import numpy as np
 import pyspiel
 from open_spiel.python.algorithms import ismcts, mcts
 
-from spiel_cr.policies.rollouts import first_decision
+from spiel_cr.games.histories import after_deals
 
 from ..common.game_instance import GameInstance, MissingError
 from ..common.infosets import members
@@ -183,7 +183,7 @@ def _cpp_search(instance: GameInstance, seed: int) -> ComputingAdapter:
     Its nodes keep their children in a hash table, whose order depends on addresses in
     memory, and draws and ties follow that order.
     """
-    state = first_decision(instance.game)
+    state = after_deals(instance.game.new_initial_state())
     try:
         state.resample_from_infostate(state.current_player(), lambda: 0.5)
     except (pyspiel.SpielError, RuntimeError, TypeError) as error:

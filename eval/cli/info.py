@@ -106,7 +106,6 @@ def _of_phantom_game(game: PhantomGame) -> _Sizes:
 
 def _of_public_tree(game: PublicTreeGame) -> _Sizes:
     players = game.betting.player
-    sizes = [footprint.size_of(game, player) for player in range(2)]
     by_round = [game.num_private_states(player) for player in range(2)]
     lines = []
     for number, pair in enumerate(zip(*by_round, strict=True)):
@@ -121,8 +120,8 @@ def _of_public_tree(game: PublicTreeGame) -> _Sizes:
         "public_nodes": len(game.betting),
         "decisions": [int((players == player).sum()) for player in range(2)],
         "leaves": int((players == TERMINAL).sum()),
-        "infosets": [size.infosets for size in sizes],
-        "sequences": [size.sequences for size in sizes],
+        "infosets": [side.num_infosets for side in game.public_decisions],
+        "sequences": [side.num_sequences for side in game.public_decisions],
     }
     peaks = {dtype.name: footprint.peak_bytes(game, dtype) for dtype in _DTYPES}
     more = {"private_states": by_round, "payoff_matrices": rows, "bytes": size}

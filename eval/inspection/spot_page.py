@@ -56,7 +56,7 @@ def spot_page(policy: FormPolicy, form: SequenceForm, lead: str) -> str:
       ValueError: If there are too many numbers, or `answers` raises it.
     """
     rounds = last_round(policy)
-    betting, finder = policy.form.betting, policy.form.finder
+    betting = policy.form.betting
     shown = (betting.player >= 0) & (betting.round <= rounds)
     node_ids = np.flatnonzero(shown).tolist()
     place = {node: number for number, node in enumerate(node_ids)}
@@ -84,7 +84,7 @@ def spot_page(policy: FormPolicy, form: SequenceForm, lead: str) -> str:
             "path": node_answers.path,
             "street": round,
             "actions": node_answers.actions,
-            "next": [place.get(c, -1) for c in finder.children(node).tolist()],
+            "next": [place.get(c, -1) for c in betting.children(node).tolist()],
             "combos": node_answers.combos.tolist(),
             "numbers": _numbers(node_answers),
         }

@@ -1,7 +1,7 @@
-"""Integer arrays: concatenated ranges, equal rows, and sorted pairs and labels."""
+"""Ranges, pieces, equal rows, and sorted pairs and labels of arrays."""
 
-from collections.abc import Sequence
-from typing import NamedTuple
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -25,6 +25,33 @@ def ranges(starts: np.ndarray | int, counts: np.ndarray) -> np.ndarray:
     ends = np.cumsum(counts, dtype=np.int64)
     total = int(ends[-1]) if len(ends) else 0
     return np.repeat(starts - (ends - counts), counts) + np.arange(total)
+
+
+def places_in(numbers: np.ndarray, count: int, absent: int = -1) -> np.ndarray:
+    """Return the places of 0, 1, ..., count - 1 in an array, int32 [count].
+
+    Args:
+      numbers: Different numbers below `count`, such as a permutation, whose inverse is
+        the result.
+      count: Length of the result.
+      absent: The place of numbers that the array does not contain.
+    """
+    places = np.full(count, absent, np.int32)
+    places[numbers] = np.arange(len(numbers), dtype=np.int32)
+    return places
+
+
+def pieces(vector: Any, sizes: Iterable[int], *, begin: int = 0) -> Iterator[Any]:
+    """Yield consecutive pieces of a numpy or JAX array.
+
+    Args:
+      vector: Array of any shape; the pieces are slices of its first axis.
+      sizes: Length of each piece.
+      begin: Where the first piece begins.
+    """
+    for size in sizes:
+        yield vector[begin : begin + size]
+        begin += size
 
 
 def padded_size(count: int, least: int = 1) -> int:

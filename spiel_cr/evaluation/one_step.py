@@ -19,6 +19,7 @@ import pyspiel
 from spiel_cr.common import checks
 from spiel_cr.common.arrays import round_numbers
 from spiel_cr.common.messages import progress_bar
+from spiel_cr.common.pairs import ordered_pair
 from spiel_cr.games.sequence_form import layout
 from spiel_cr.games.sequence_form.decisions import Decisions, sum_payoffs
 from spiel_cr.games.tree.tree import GameTree
@@ -210,12 +211,14 @@ def solve_trunk(
             bar.update(count)
 
         solver.run(iterations, after_chunk=advance)
-    own = solver.average_behaviour(player)
-    theirs = solver.average_behaviour(other)
     # The opponent's own sequences come first, and keep their numbers.
-    theirs = theirs[: d.tree.infosets[other].decisions.num_sequences]
+    num_sequences = d.tree.infosets[other].decisions.num_sequences
     return Trunk(
-        behaviours=(own, theirs) if player == 0 else (theirs, own),
+        behaviours=ordered_pair(
+            player,
+            solver.average_behaviour(player),
+            solver.average_behaviour(other)[:num_sequences],
+        ),
         form=form,
         reach=solver.average(player),
         opponent_values=solver.infoset_values(other)[len(d.other_layer) :],
@@ -236,14 +239,12 @@ def _augmented_form(d: Decomposition) -> layout.SequenceForm:
         np.concatenate([theirs.num_actions, np.ones(len(d.augmented_layer), np.int32)]),
     )
     terminals = d.terminals[histories.utility[d.terminals] != 0]
-    sequences = [histories.sequence[d.player][terminals], d.extended[terminals]]
-    decisions = [own, augmented]
-    if d.player == 1:
-        sequences.reverse()
-        decisions.reverse()
+    first, second = ordered_pair(
+        d.player, histories.sequence[d.player][terminals], d.extended[terminals]
+    )
     values = histories.chance[terminals] * histories.utility[terminals]
-    payoffs = sum_payoffs(sequences[0], sequences[1], values)
-    return layout.build((decisions[0], decisions[1]), payoffs)
+    payoffs = sum_payoffs(first, second, values)
+    return layout.build(ordered_pair(d.player, own, augmented), payoffs)
 
 
 def resolve_after(
@@ -280,16 +281,16 @@ def one_step(place: Place, trunk: Trunk, config: OneStepConfig) -> OneStep:
     layer = Layer(d, place.layer, config.gadget)
     subgame = layer[place.number]
     decisions = d.tree.infosets[d.player].decisions
-    game = layer.game(
+    form = layer.form(
         place.number,
         trunk.reach[decisions.parent[subgame.roots]],
         opponent_values[subgame.augmented],
     )
     solver = cfr.make_solver(
-        game.form,
+        form,
         config=algorithms.find(config.algorithm, families=(algorithms.CFR,)).config,
-        first=game.first,
-        compile=cfr.compile_for(game.form, config.iterations),
+        first=layer.first,
+        compile=cfr.compile_for(form, config.iterations),
     )
     curve = []
     combined = trunk.behaviours
@@ -328,8 +329,7 @@ def _combine(
     owner = d.tree.infosets[d.player].decisions.owner
     own = trunk.behaviours[d.player].copy()
     own[np.isin(owner, subgame.infosets)] = resolved[1:]
-    theirs = trunk.behaviours[1 - d.player]
-    return (own, theirs) if d.player == 0 else (theirs, own)
+    return ordered_pair(d.player, own, trunk.behaviours[1 - d.player])
 
 
 def _nash_conv(tree: GameTree, behaviours: tuple[np.ndarray, np.ndarray]) -> float:

@@ -428,7 +428,7 @@ def _on_public_tree(
     if not same_game(policy.game, target.game):
         policy = _moved(policy, target.game, memory_limit)
     form = policy.form
-    sequences = sum(footprint.size_of(form, player).sequences for player in range(2))
+    sequences = sum(side.num_sequences for side in form.public_decisions)
     dtype = policy.behaviour[0].dtype
     if board_solver.is_available() and board_solver.suits(form):
         need = footprint.board_bytes(form, dtype)

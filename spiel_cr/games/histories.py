@@ -119,6 +119,18 @@ def moves_along(
         state.apply_action(action)
 
 
+def after_deals(state: pyspiel.State) -> pyspiel.State:
+    """Apply the first possible outcome of every deal to a state, and return the state.
+
+    Public actions do not depend on deals. Outcomes of probability zero are skipped,
+    because OpenSpiel lists some that it does not accept.
+    """
+    while state.is_chance_node():
+        outcomes = state.chance_outcomes()
+        state.apply_action(next(action for action, chance in outcomes if chance > 0))
+    return state
+
+
 def string_at(game: pyspiel.Game, actions: Iterable[int], player: int) -> str:
     """Return a player's information state string after actions, chance included."""
     return state_after(game, actions).information_state_string(player)

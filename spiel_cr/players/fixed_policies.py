@@ -7,10 +7,9 @@ the names of poker; see `PokerRoles`.
 import pyspiel
 
 from spiel_cr.common.checks import check_choice
-from spiel_cr.games.histories import moves_along
+from spiel_cr.games.histories import after_deals, moves_along
 from spiel_cr.policies.conversions import StatePolicy
 from spiel_cr.policies.public_node_names import action_labels
-from spiel_cr.policies.rollouts import first_decision
 
 ROLES = ("fold", "call", "raise")
 MEANINGS = ("fold", "check", "call", "raise")
@@ -42,7 +41,7 @@ class PokerRoles:
         Raises:
           NotPokerError: If the actions have other names.
         """
-        first = first_decision(game)
+        first = after_deals(game.new_initial_state())
         labels = set(action_labels(first).values())
         self.two_actions = labels == {"pass", "bet"}
         meanings = {_meaning(label) for label in labels}

@@ -175,7 +175,7 @@ class SearchBot(PolicyPlayer):
         else:
             first = np.repeat(rules.new_initial_states(), _PILOTS, axis=0)
         group = np.arange(len(first))
-        self._rollouts.play(rules or game, first, self._player, group, math.inf)
+        self._rollouts.play(rules, first, self._player, group, math.inf)
 
     def _make_blueprint(self, game: Game) -> openspiel_policy.Policy:
         config, seconds = self._config, None

@@ -6,9 +6,10 @@ import numpy as np
 import pyspiel
 
 from spiel_cr.common.checks import check_choice
+from spiel_cr.games.histories import after_deals
 from spiel_cr.poker.answers import HandAnswers
 from spiel_cr.policies.form_policy import FormPolicy
-from spiel_cr.policies.public_node_names import after_deals, find_actions
+from spiel_cr.policies.public_node_names import find_actions
 
 # Index of the card of each street among the public cards.
 STREETS = {"turn": 3, "river": 4}

@@ -10,6 +10,7 @@ from open_spiel.python import policy as openspiel_policy
 
 from spiel_cr.common import atomic, storage
 from spiel_cr.common.errors import CorruptFileError
+from spiel_cr.common.pairs import pair
 from spiel_cr.games.game_form import GameForm
 from spiel_cr.games.opening.identity import other_game
 from spiel_cr.games.opening.opened import open_game
@@ -25,12 +26,25 @@ from spiel_cr.policies.conversions import (
 )
 from spiel_cr.policies.form_policy import FormPolicy
 
-# Policies of the forms of games, by kind.
-_POLICIES: Mapping[str, Callable[[Any, Behaviours], openspiel_policy.Policy]] = {
+
+def _checked_table(
+    tree: GameTree, behaviours: Behaviours
+) -> openspiel_policy.TabularPolicy:
+    """Return a table after a check of its probabilities, as `FormPolicy` makes one."""
+    return tabular_policy(
+        tree,
+        [check_behaviour(tree, p, b, tolerance=1e-6) for p, b in enumerate(behaviours)],
+    )
+
+
+# Policies of the forms of games, by kind: those of this process, and those of files.
+_Policies = Mapping[str, Callable[[Any, Behaviours], openspiel_policy.Policy]]
+_POLICIES: _Policies = {
     GameTree.kind: tabular_policy,
     PublicTreeGame.kind: FormPolicy,
     PhantomGame.kind: FormPolicy,
 }
+_READERS: _Policies = {**_POLICIES, GameTree.kind: _checked_table}
 # Values of the field `kind` of policy files.
 TREE_POLICY, PUBLIC_TREE_POLICY, PHANTOM_POLICY = (f"{k} policy" for k in _POLICIES)
 CSV_POLICY = "CSV policy"
@@ -159,13 +173,7 @@ def read_policy(path: atomic.Path, game_form: GameForm) -> openspiel_policy.Poli
         if read_metadata(path).get("decisions") != game_form.decisions_id:
             raise other_game(f"{path}: a policy", name, game_form.game)
     try:
-        if isinstance(game_form, GameTree):
-            first, second = (
-                check_behaviour(game_form, player, behaviour, tolerance=1e-6)
-                for player, behaviour in enumerate(behaviours)
-            )
-            behaviours = first, second
-        return form_policy(game_form, behaviours)
+        return _READERS[game_form.kind](game_form, behaviours)
     except ValueError as error:
         raise corrupt(path, error) from error
 
@@ -191,7 +199,7 @@ def _read(path: atomic.Path) -> tuple[Behaviours, str, str]:
             raise corrupt(
                 path, f"the probabilities of player {player} are missing or wrong"
             )
-    return (behaviours[0], behaviours[1]), name, game_id
+    return pair(behaviours), name, game_id
 
 
 def check_tabular_file(path: atomic.Path) -> None:

@@ -19,6 +19,7 @@ import numpy as np
 from spiel_cr.common import memory
 from spiel_cr.common.compilation_cache import caching
 from spiel_cr.common.jax_utils import quick_options
+from spiel_cr.common.pairs import ordered_pair, pair
 from spiel_cr.games.sequence_form import layout, locking, treeplex
 from spiel_cr.games.sequence_form.decisions import Decisions
 from spiel_cr.policies.conversions import reach_from_behaviour
@@ -47,16 +48,14 @@ def infoset_values(
       in the game's units, float64 [I + 1]. The last number is the game's value.
     """
     if form.arrays[player].ancestors:
-        return _values_of_deep(form, player, other_reach, behaviour)
-    positions, other = form.layouts[player], form.layouts[1 - player]
-    other_positions = _by_position(other, other_reach)
-    behaviour_positions = (
-        None if behaviour is None else _by_position(positions, behaviour)
-    )
-    with caching(), jax.enable_x64(True):
-        values, root = _evaluated(form, player, other_positions, behaviour_positions)
-        by_position, root_value = np.asarray(values), float(root)
-    return np.concatenate([by_position[positions.infosets], [root_value]])
+        # In deep trees, numpy needs a few microseconds for a level, and a maximum has
+        # no closed form, unlike `treeplex.expected_values`.
+        total = _payoffs_against(form, player, other_reach)
+        fixed = form.locks[player] if behaviour is None else behaviour
+        values = best_values(form.decisions[player], total, fixed)
+        return np.append(values, total[0])
+    values, root = _as_arrays(form, player, other_reach, behaviour)
+    return np.append(values[form.layouts[player].infosets], root)
 
 
 def action_values(
@@ -79,18 +78,8 @@ def action_values(
         below = infoset_values(form, player, other_reach, behaviour)[:-1]
         np.add.at(total, decisions.parent, below)
         return total, below
-    positions, other = form.layouts[player], form.layouts[1 - player]
-    behaviour_positions = (
-        None if behaviour is None else _by_position(positions, behaviour)
-    )
-    other_positions = _by_position(other, other_reach)
-    with caching(), jax.enable_x64(True):
-        values, _, actions = map(
-            np.asarray,
-            _evaluated(
-                form, player, other_positions, behaviour_positions, actions=True
-            ),
-        )
+    values, _, actions = _as_arrays(form, player, other_reach, behaviour, actions=True)
+    positions = form.layouts[player]
     return actions[positions.sequences], values[positions.infosets]
 
 
@@ -102,26 +91,26 @@ def _payoffs_against(
     They are weighted by the reach of opponent and chance.
     """
     rows, columns, values = form.payoffs
-    first, second = (rows, columns) if player == 0 else (columns, rows)
+    first, second = ordered_pair(player, rows, columns)
     gain = values * other_reach[second] * (1 if player == 0 else -1)
     return np.bincount(first, gain, minlength=form.decisions[player].num_sequences)
 
 
-def _values_of_deep(
+def _as_arrays(
     form: layout.SequenceForm,
     player: int,
     other_reach: np.ndarray,
     behaviour: np.ndarray | None,
-) -> np.ndarray:
-    """Compute `infoset_values` of a deep tree, without a compiled function.
-
-    A maximum has no closed form, unlike `treeplex.expected_values`, and numpy needs a
-    few microseconds for a level.
-    """
-    total = _payoffs_against(form, player, other_reach)
-    fixed = form.locks[player] if behaviour is None else behaviour
-    values = best_values(form.decisions[player], total, fixed)
-    return np.append(values, total[0])
+    *,
+    actions: bool = False,
+) -> list[np.ndarray]:
+    """Compute `_values` of strategies by logical sequence, as numpy arrays."""
+    positions, other = form.layouts[player], form.layouts[1 - player]
+    chosen = None if behaviour is None else _by_position(positions, behaviour)
+    reach = _by_position(other, other_reach)
+    with caching(), jax.enable_x64(True):
+        result = _evaluated(form, player, reach, chosen, actions=actions)
+        return list(map(np.asarray, result))
 
 
 def best_values(
@@ -292,9 +281,7 @@ def value_bounds(
 
 
 def behaviour_value(
-    form: layout.SequenceForm,
-    behaviour: tuple[np.ndarray, np.ndarray],
-    player: int = 0,
+    form: layout.SequenceForm, behaviour: tuple[np.ndarray, np.ndarray], player: int = 0
 ) -> float:
     """Compute a player's expected utility; for the arguments see `value_bounds`."""
     if form.evaluator is not None:
@@ -515,8 +502,7 @@ def reach_of(
     form: layout.SequenceForm, behaviour: tuple[np.ndarray, np.ndarray]
 ) -> tuple[np.ndarray, np.ndarray]:
     """Return both players' sequence forms from action probabilities, float64 [S]."""
-    first, second = (
+    return pair(
         reach_from_behaviour(d, b)
         for d, b in zip(form.decisions, behaviour, strict=True)
     )
-    return first, second

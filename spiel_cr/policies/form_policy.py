@@ -119,7 +119,7 @@ class CanonicalPolicy(StatePolicy):
         """Return the policy's answer at the representative of a state's deal."""
         reader: Any = self.form.reader
         bets = [m.action for m in state.full_history() if m.player != CHANCE]
-        node = self.form.finder.after(bets)
+        node = self.form.betting.node_after(bets)
         key = player, int(self.form.betting.round[node])
         if key not in self._deals:
             self._deals[key] = reader.deals(*key)

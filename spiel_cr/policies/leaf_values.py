@@ -16,7 +16,6 @@ from collections.abc import Callable, Sequence
 from typing import Any, Literal, TypeAlias, cast, get_args
 
 import numpy as np
-import pyspiel
 
 from spiel_cr.common.checks import check_choice
 from spiel_cr.games.opening.batched_rules import BatchedRules
@@ -24,7 +23,8 @@ from spiel_cr.games.opening.game_checks import payoff_offset
 from spiel_cr.games.tree.tree import GameTree
 from spiel_cr.policies.conversions import history_values
 
-AnyGame: TypeAlias = GameTree | BatchedRules | pyspiel.Game
+# Owner of histories: a game tree or batched rules; None for OpenSpiel's states.
+AnyGame: TypeAlias = GameTree | BatchedRules | None
 Sees = Literal["states", "histories"]
 
 
@@ -47,11 +47,12 @@ class HistoryValues(abc.ABC):
         """Compute values of histories at which the game is cut off.
 
         Args:
-          game: The kind of histories: a game tree, batched rules, or OpenSpiel's game.
+          game: The owner of the histories: a game tree or batched rules. None: they are
+            OpenSpiel's states.
           histories: Non-terminal histories. Of a game tree their numbers, int64 [L]
             (`game.histories.actions_to(h)` leads to one); of batched rules an array of
-            states, [L, ...]; of OpenSpiel's game an object array [L] of states, which
-            must not be changed.
+            states, [L, ...]; of OpenSpiel's states an object array [L], which must not
+            be changed.
           player: The re-solving player, i; the other one chooses among k > 1 values.
 
         Returns:
@@ -156,7 +157,4 @@ class LeafValue(HistoryValues):
         else:
             states = [tree.state_at(history) for history in histories.tolist()]
             values = self._function(states)
-        # Batched rules are those of a game with zero sum.
-        plain = getattr(game, "game", game)
-        offset = payoff_offset(plain) if isinstance(plain, pyspiel.Game) else 0.0
-        return np.asarray(values, np.float64) - offset
+        return np.asarray(values, np.float64) - payoff_offset(tree.game)

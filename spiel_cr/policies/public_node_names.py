@@ -6,6 +6,7 @@ import numpy as np
 import pyspiel
 
 from spiel_cr.common.checks import check_integer
+from spiel_cr.games.histories import after_deals
 from spiel_cr.games.public_tree.game import PublicTreeGame
 from spiel_cr.policies.form_policy import FormPolicy
 
@@ -27,7 +28,7 @@ def find_node(policy: FormPolicy, words: str) -> tuple[int, tuple[str, ...]]:
       ValueError: If an action does not exist, or no player acts there.
     """
     actions, path = find_actions(policy.game, words)
-    return policy.form.finder.after(actions), path
+    return policy.form.betting.node_after(actions), path
 
 
 def node_probabilities(policy: FormPolicy, node: int) -> np.ndarray:
@@ -79,9 +80,8 @@ def find_actions(game: pyspiel.Game, words: str) -> tuple[list[int], tuple[str, 
         action = _find_action(word, names)
         if action is None:
             raise ValueError(
-                f"node={words!r}: after {' '.join(path) or 'the deal'} the "
-                f"action {word!r} does not exist; choose among "
-                f"{', '.join(names.values())}"
+                f"node={words!r}: after {' '.join(path) or 'the deal'} the action "
+                f"{word!r} does not exist; choose among {', '.join(names.values())}"
             )
         actions.append(action)
         path.append(names[action])
@@ -92,18 +92,6 @@ def find_actions(game: pyspiel.Game, words: str) -> tuple[list[int], tuple[str, 
             f"node={words!r}: the game ends there; give a node where a player acts"
         )
     return actions, tuple(path)
-
-
-def after_deals(state: pyspiel.State) -> pyspiel.State:
-    """Apply the first possible outcome of every deal to a state, and return the state.
-
-    Public actions do not depend on deals. Outcomes of probability zero are skipped,
-    because OpenSpiel lists some that it does not accept.
-    """
-    while state.is_chance_node():
-        outcomes = state.chance_outcomes()
-        state.apply_action(next(action for action, chance in outcomes if chance > 0))
-    return state
 
 
 def action_labels(state: pyspiel.State) -> dict[int, str]:

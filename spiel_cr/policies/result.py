@@ -13,6 +13,7 @@ from open_spiel.python import policy as openspiel_policy
 
 from spiel_cr.common import atomic
 from spiel_cr.common.messages import number_text
+from spiel_cr.common.pairs import pair
 from spiel_cr.games.game_form import HasSequenceForm
 from spiel_cr.games.opening.game_checks import payoff_offset
 from spiel_cr.games.sequence_form import locking
@@ -82,8 +83,7 @@ class SolvedForm(NamedTuple):
 
     def cast(self, behaviours: Behaviours) -> Behaviours:
         """Return action probabilities in `dtype`."""
-        first, second = (part.astype(self.dtype, copy=False) for part in behaviours)
-        return first, second
+        return pair(part.astype(self.dtype, copy=False) for part in behaviours)
 
 
 class SavedPolicy(Protocol):
@@ -220,7 +220,7 @@ class Result:
     @property
     def tree(self) -> GameTree | None:
         """The game tree, if it was built."""
-        return self.game_form if isinstance(self.game_form, GameTree) else None
+        return None if self.solved is None else self.solved.game_form.tree
 
     @property
     def iterations_per_second(self) -> float:
@@ -396,8 +396,7 @@ class Result:
     def locked_infosets(self) -> tuple[int, int]:
         """Return the number of locked infosets of each player."""
         form, _ = self.sequence_form_and_average()
-        first, second = (int(locking.infosets(form, p).sum()) for p in range(2))
-        return first, second
+        return pair(int(locking.infosets(form, p).sum()) for p in range(2))
 
     def game_value(self) -> float:
         """Compute player 0's expected utility if both play the average strategy.

@@ -122,14 +122,6 @@ def moves(state: pyspiel.State, answers: Answers) -> dict[int, float]:
     return answers(state).by_action
 
 
-def first_decision(game: pyspiel.Game) -> pyspiel.State:
-    """Return the first decision after the first possible outcomes of chance."""
-    state = game.new_initial_state()
-    while state.is_chance_node():
-        state.apply_action(chance_outcomes(state)[0][0])
-    return state
-
-
 def play_on(
     state: pyspiel.State, answers: Mapping[int, Answers], number: Callable[[], float]
 ) -> int:

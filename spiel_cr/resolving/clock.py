@@ -118,7 +118,8 @@ class Clock:
         end: with the many objects that JAX creates it takes a tenth of a second.
         """
         self._move_started, self._solved = time.perf_counter(), None
-        with _garbage_waits() if self._move_ms is not None else _NOTHING:
+        waits = contextlib.nullcontext() if self._move_ms is None else _garbage_waits()
+        with waits:
             yield
         now = time.perf_counter()
         elapsed = 1000 * (now - self._move_started)
@@ -190,9 +191,6 @@ class Clock:
     def restart_statistics(self) -> None:
         """Reset the statistics after a warm-up; measured costs are kept."""
         self.statistics = Statistics()
-
-
-_NOTHING = contextlib.nullcontext()
 
 
 @contextlib.contextmanager

@@ -77,10 +77,8 @@ class OpponentResponses:
         self._points = Decisions(np.concatenate(parents), np.concatenate(num_actions))
         utility = histories.utility[ends] * (1 if o == 0 else -1)
         self._payoff = histories.chance[ends] * utility
-        self._player_last, self._opponent_last = (
-            histories.sequence[d.player][ends],
-            d.extended[ends],
-        )
+        self._player_last = histories.sequence[d.player][ends]
+        self._opponent_last = d.extended[ends]
         if below is not None:
             self._payoff = np.append(self._payoff, below.payoff)
             self._player_last = np.append(self._player_last, below.player_last)

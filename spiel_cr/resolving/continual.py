@@ -18,7 +18,6 @@ from spiel_cr.common.messages import progress_bar
 from spiel_cr.games.opening.opened import Openable
 from spiel_cr.games.sequence_form.locking import Rows, locked
 from spiel_cr.policies.result import Result
-from spiel_cr.resolving.leaves.leaf_strings import parse_leaf
 from spiel_cr.resolving.resolving_config import ResolvingConfig, full_game_settings
 from spiel_cr.resolving.roles import LayeredGame, Role, make_roles
 from spiel_cr.resolving.truncation import DepthLimit
@@ -86,14 +85,12 @@ def resolve(
     """
     wanted = full_game_settings(algorithm, iterations)
     dtype = check_dtype(dtype)
-    options, limit = options or representation.GameOptions(), None
+    options, limit = options or representation.GameOptions(), DepthLimit.of(wanted)
     check_choice(options.form, "form", representation.BUILT)
     if options.buckets is not None or options.imperfect_recall:
         raise ValueError(
             "buckets: re-solving does not support buckets; leave them out, or use solve"
         )
-    if wanted.depth is not None:
-        limit = DepthLimit(wanted.depth, wanted.depth_unit, parse_leaf(wanted.leaf))
     started = time.perf_counter()
     need = need_of(wanted, locks=options.locks is not None)
     represented: Any

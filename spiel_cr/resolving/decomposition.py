@@ -12,7 +12,7 @@ import dataclasses
 
 import numpy as np
 
-from spiel_cr.common.arrays import joint_components
+from spiel_cr.common.arrays import joint_components, places_in
 from spiel_cr.common.errors import UncountableTurnsError
 from spiel_cr.games.histories import CHANCE, TERMINAL, Histories
 from spiel_cr.games.sequence_form.decisions import Decisions
@@ -70,6 +70,10 @@ class Decomposition:
     @property
     def num_layers(self) -> int:
         return int(self.player_layer.max(initial=0))
+
+    def roots_of(self, layer: int) -> np.ndarray:
+        """Return the histories that are roots of a layer, ascending, int64."""
+        return self.roots[self.layer[self.roots] == layer]
 
 
 def decompose(tree: GameTree, player: int) -> Decomposition:
@@ -218,8 +222,7 @@ def _augmented_infosets(
         keys.append(histories.observations[roots])
     _, augmented = np.unique(np.stack(keys, axis=1), axis=0, return_inverse=True)
     augmented = augmented.reshape(-1).astype(np.int32)
-    root_index = np.full(len(histories), -1, np.int64)
-    root_index[roots] = np.arange(len(roots))
+    root_index = places_in(roots, len(histories))
     decisions = np.flatnonzero(histories.player == 1 - player)
     for number in range(int(layer.max(initial=0)), 0, -1):
         # The next own infosets of o, or further roots, below a root of this layer.

@@ -25,11 +25,14 @@ from collections.abc import Sequence
 import numpy as np
 
 from spiel_cr.abstraction.gameshrink.counts import list_entries
+from spiel_cr.common.arrays import places_in
 from spiel_cr.common.checks import check_integer
 from spiel_cr.common.errors import InvalidGameError
+from spiel_cr.common.pairs import map_pair, pair
 from spiel_cr.games.histories import TERMINAL
 from spiel_cr.games.public_tree.game import PublicTreeGame
 from spiel_cr.games.public_tree.payoff_matrices import (
+    BoardHands,
     HandMatrix,
     PayoffMatrix,
     SparseMatrix,
@@ -84,10 +87,8 @@ def early_rounds(
     is_early = betting.round <= last
     above = np.maximum(betting.parent, 0)
     nodes = np.flatnonzero(is_early | is_early[above])
-    number = np.zeros(len(betting), np.int32)
-    number[nodes] = np.arange(len(nodes))
+    number = places_in(nodes, len(betting))
     terms, matrices = _later_payoffs(game, rounds, later_play(game, later))
-    parents = [side[:rounds] for side in game.parents]
     return dataclasses.replace(
         game,
         betting=Betting(
@@ -96,7 +97,7 @@ def early_rounds(
             action=betting.action[nodes],
             round=np.minimum(betting.round[nodes], last),
         ),
-        parents=(parents[0], parents[1]),
+        parents=pair(side[:rounds] for side in game.parents),
         payoff_matrices=tuple(matrices),
         terms=terms._replace(leaf=number[terms.leaf]),
     )
@@ -145,8 +146,7 @@ def later_play(
         if later == CHECK_DOWN:
             return check_down(game)
         if later == "uniform":
-            first, second = map(uniform_behaviour, game.decisions)
-            return first, second
+            return map_pair(uniform_behaviour, game.decisions)
         if not os.path.isfile(later):
             raise FileNotFoundError(
                 f"later={later!r}: the file does not exist; use {CHECK_DOWN!r}, "
@@ -250,15 +250,12 @@ def _summed(game: PublicTreeGame, matrix: PayoffMatrix, last: int) -> PayoffMatr
     """Return a payoff matrix by the private states of the last early round."""
     if matrix.round <= last:
         return matrix
-    first, second = (game.ancestors(p, matrix.round, last) for p in range(2))
+    above = pair(game.ancestors(p, matrix.round, last) for p in range(2))
     shape = game.num_private_states(0)[last], game.num_private_states(1)[last]
     if isinstance(matrix, HandMatrix):
         # A private state may stand for several boards to come.
-        hands = [
-            side._replace(private_state=above[side.private_state])
-            for side, above in zip(matrix.hands, (first, second), strict=True)
-        ]
-        return HandMatrix(last, shape, (hands[0], hands[1]), matrix.showdown)
+        hands = map_pair(BoardHands.renumbered, matrix.hands, above)
+        return HandMatrix(last, shape, hands, matrix.showdown)
     rows, columns, values = matrix.coordinates()
-    entries = sum_entries(first[rows], second[columns], values, shape)
+    entries = sum_entries(above[0][rows], above[1][columns], values, shape)
     return SparseMatrix(last, shape, entries)

@@ -15,10 +15,12 @@ Subgames of one layer are independent, so a solver treats each as if it were alo
 
 import dataclasses
 import functools
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
 
+from spiel_cr.common.pairs import ordered_pair, pair
 from spiel_cr.games.sequence_form.decisions import Decisions, Payoffs, sum_payoffs
 from spiel_cr.games.sequence_form.layout import SequenceForm, build
 from spiel_cr.games.sequence_form.locking import Rows
@@ -110,7 +112,7 @@ class Forest:
             row = np.full(self.decisions[player].num_sequences, np.nan)
             row[first : first + len(kept)] = kept
             forest_rows.append(row)
-        return forest_rows[0], forest_rows[1]
+        return pair(forest_rows)
 
 
 def build_forest(
@@ -144,7 +146,7 @@ def build_forest(
     d, i = decomposition, decomposition.player
     full_game = layer == 1 if full_game is None else full_game
     inside = _inside(d, layer, full_game, truncation)
-    infosets, augmented = inside.infosets, inside.augmented
+    infosets, augmented, *_ = inside
     gadget_infosets = make_gadget_infosets(gadget, d.augmented_subgame[augmented])
     player_decisions = d.tree.infosets[i].decisions
     player_sequence = renumbered_sequences(player_decisions, infosets)
@@ -175,28 +177,17 @@ def build_forest(
     return Forest(decisions, payoffs, *inside, gadget_infosets)
 
 
-class _Inside(NamedTuple):
-    """Infosets of a forest, int64 each; see `Forest`."""
-
-    infosets: np.ndarray
-    augmented: np.ndarray
-    other: np.ndarray
-    next_augmented: np.ndarray
-
-
 def _inside(
     d: Decomposition, layer: int, full_game: bool, truncation: Truncation | None
-) -> _Inside:
-    """Return the infosets of a forest."""
+) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+    """Return infosets, augmented, other and next_augmented of a `Forest`, int64."""
     # The complete game includes the histories above its first layer.
-    player, other = (
-        d.player_layer >= layer,
-        d.other_layer >= (0 if full_game else layer),
-    )
+    player = d.player_layer >= layer
+    other = d.other_layer >= (0 if full_game else layer)
     if truncation is not None:
         player = player & truncation.kept[d.player]
         other = other & truncation.kept[1 - d.player]
-    return _Inside(
+    return (
         np.flatnonzero(player),
         np.flatnonzero((d.augmented_layer == layer) & (not full_game)),
         np.flatnonzero(other),
@@ -207,7 +198,7 @@ def _inside(
 def _opponent_side(
     d: Decomposition,
     layer: int,
-    inside: _Inside,
+    inside: Sequence[np.ndarray],
     gadget_infosets: GadgetInfosets,
     truncation: Truncation | None,
 ) -> tuple[Decisions, np.ndarray, np.ndarray, np.ndarray]:
@@ -283,9 +274,7 @@ def _in_order(
         to payoffs, int32 [n].
       values: Player 0's utility, float64 [n].
     """
-    (first, rows), (second, columns) = (
-        (player_side, opponent_side) if player == 0 else (opponent_side, player_side)
-    )
+    (first, rows), (second, columns) = ordered_pair(player, player_side, opponent_side)
     payoffs = sum_payoffs(rows, columns, values)
     if not len(payoffs.values):
         # Solvers need at least one payoff, even if the utility of all leaves is 0.

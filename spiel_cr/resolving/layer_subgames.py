@@ -1,7 +1,7 @@
 """Subgames of one layer in a common shape, each of which can be solved separately.
 
 A forest (`gadget.py`) holds all subgames of a layer. A player in a match reaches one of
-them, so a `Layer` divides the forest once, and `Layer.game` adds the data of the match:
+them, so a `Layer` divides the forest once, and `Layer.form` adds the data of the match:
 the player's reach of the roots and the opponent's values at augmented infosets. All
 games of a layer have the same shape, so they share one compiled function.
 """
@@ -12,6 +12,7 @@ from typing import NamedTuple
 import numpy as np
 
 from spiel_cr.common.arrays import Groups, ranges
+from spiel_cr.common.pairs import ordered_pair
 from spiel_cr.games.sequence_form import packing
 from spiel_cr.games.sequence_form.decisions import Decisions, Payoffs
 from spiel_cr.games.sequence_form.layout import PaddedShape, SequenceForm, build
@@ -58,21 +59,6 @@ class Subgame(NamedTuple):
     other: np.ndarray
     other_sequence: int
     next_augmented: np.ndarray
-
-
-class GadgetGame(NamedTuple):
-    """A subgame in the form that a solver needs.
-
-    Attributes:
-      form: The gadget game.
-      subgame: The subgame whose numbers it uses.
-      first: The player that updates first in alternating updates, see
-        `GadgetInfosets.other_first`.
-    """
-
-    form: SequenceForm
-    subgame: Subgame
-    first: int
 
 
 class Layer(Mapping[int, Subgame]):
@@ -127,11 +113,11 @@ class Layer(Mapping[int, Subgame]):
         fragments = (self._side.groups, other_side.groups, self._payoffs)
         numbers = np.unique(np.concatenate([groups.numbers for groups in fragments]))
         self._subgames: dict[int, Subgame | None] = dict.fromkeys(numbers.tolist())
-        shapes = (
+        self.capacity = ordered_pair(
+            i,
             _capacity(self._side, player_ends, labels),
             _capacity(other_side, other_ends, labels),
         )
-        self.capacity = shapes if i == 0 else (shapes[1], shapes[0])
         last = other_side.labels[len(other) - len(forest.next_augmented) :]
         widths = np.bincount(last, minlength=int(numbers[-1]) + 1)
         self.largest = int(numbers[widths[numbers].argmax()])
@@ -148,10 +134,15 @@ class Layer(Mapping[int, Subgame]):
             subgame = self._subgames[number] = self._cut(number)
         return subgame
 
-    def game(
+    @property
+    def first(self) -> int:
+        """The player that updates first, see `GadgetInfosets.other_first`."""
+        return self.player ^ self._forest.other_first
+
+    def form(
         self, number: int, player_reach: np.ndarray, opponent_values: np.ndarray
-    ) -> GadgetGame:
-        """Return a subgame with the values of a match.
+    ) -> SequenceForm:
+        """Return the gadget game of a subgame, with the values of a match.
 
         Args:
           number: Number of the subgame.
@@ -161,7 +152,7 @@ class Layer(Mapping[int, Subgame]):
           opponent_values: o's counterfactual values at the subgame's augmented
             infosets, float64 [g].
         """
-        subgame, infosets = self[number], self._forest.gadget_infosets
+        subgame = self[number]
         constant = subgame.root < 0
         factor = np.where(
             constant, 1.0, np.append(or_ones(player_reach), 1)[subgame.root]
@@ -169,8 +160,7 @@ class Layer(Mapping[int, Subgame]):
         if len(subgame.augmented):
             factor[constant] = opponent_values[subgame.paid_at]
         payoffs = Payoffs(subgame.rows, subgame.columns, subgame.base * factor)
-        form = build(subgame.decisions, payoffs, capacity=self.capacity)
-        return GadgetGame(form, subgame, self.player ^ infosets.other_first)
+        return build(subgame.decisions, payoffs, capacity=self.capacity)
 
     def _cut(self, number: int) -> Subgame:
         forest, side, other_side = self._forest, self._side, self._other_side
@@ -192,8 +182,9 @@ class Layer(Mapping[int, Subgame]):
             other_kept, [first_other, first_other + len(forest.other)]
         )
         paid = self._paid_at[other_ends[~owned]]
-        sides = [(decisions, player_rows), (other, other_rows)]
-        (first, rows), (second, columns) = sides if self.player == 0 else sides[::-1]
+        (first, rows), (second, columns) = ordered_pair(
+            self.player, (decisions, player_rows), (other, other_rows)
+        )
         infosets = forest.infosets[player_kept]
         return Subgame(
             decisions=(first, second),
@@ -217,13 +208,13 @@ def best_response_values(
 ) -> np.ndarray:
     """Compute o's best-response values at augmented infosets of the next layer.
 
-    This is for solvers that do not use a `GadgetGame`, so that nothing is compiled.
+    This is for solvers that do not use `Layer.form`, so that nothing is compiled.
 
     Args:
       subgame: The subgame.
       player: The re-solving player, i.
       player_reach: Average reach of i at the subgame's roots, float64 [r], as in
-        `Layer.game`.
+        `Layer.form`.
       behaviour: Action probabilities of i, float64 [S of i in the subgame].
 
     Returns:

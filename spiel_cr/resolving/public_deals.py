@@ -4,10 +4,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from spiel_cr.common.arrays import Groups
+from spiel_cr.common.arrays import Groups, places_in
+from spiel_cr.common.pairs import pair
 from spiel_cr.games.public_tree.game import PublicTreeGame
 from spiel_cr.games.public_tree.payoff_matrices import (
-    BoardHands,
     HandMatrix,
     PayoffMatrix,
     SparseMatrix,
@@ -48,15 +48,12 @@ class BoardDeal(NamedTuple):
 
 def full_deal(game: PublicTreeGame) -> BoardDeal:
     """Return all private states of all rounds."""
-    first, second = (
-        tuple(
-            np.arange(count, dtype=np.int32)
-            for count in game.num_private_states(player)
-        )
-        for player in range(2)
+    private_states = pair(
+        tuple(np.arange(len(parent), dtype=np.int32) for parent in parents)
+        for parents in game.parents
     )
     number = np.arange(len(game.payoff_matrices), dtype=np.int32)
-    return BoardDeal(0, (first, second), game.parents, game.payoff_matrices, number)
+    return BoardDeal(0, private_states, game.parents, game.payoff_matrices, number)
 
 
 class BoardDeals:
@@ -86,11 +83,11 @@ class BoardDeals:
         for player in range(2):
             kept = [np.flatnonzero(labels[player] == board).astype(np.int32)]
             above = [np.zeros(len(kept[0]), np.int32)]
-            place = [_numbered(kept[0], len(labels[player]))]
+            place = [places_in(kept[0], len(labels[player]))]
             for parent in game.parents[player][round + 1 :]:
                 kept.append(np.flatnonzero(place[-1][parent] >= 0).astype(np.int32))
                 above.append(place[-1][parent[kept[-1]]])
-                place.append(_numbered(kept[-1], len(parent)))
+                place.append(places_in(kept[-1], len(parent)))
             private_states.append(tuple(kept))
             parents.append(tuple(above))
             places.append(place)
@@ -107,18 +104,18 @@ class BoardDeals:
                 self._entries(round, k).of(board, later, both, shape)
             )
         return BoardDeal(
-            *(round, (private_states[0], private_states[1]), (parents[0], parents[1])),
+            *(round, pair(private_states), pair(parents)),
             *(tuple(payoff_matrices), number),
         )
 
     def _entries(self, round: int, k: int) -> "_Sorted":
         if (round, k) not in self._sorted:
             matrix = self._d.game.payoff_matrices[k]
-            first, second = (
+            labels = pair(
                 label[self._d.game.ancestors(player, matrix.round, round)]
                 for player, label in enumerate(self._d.boards[round])
             )
-            self._sorted[round, k] = _Sorted(matrix, (first, second))
+            self._sorted[round, k] = _Sorted(matrix, labels)
         return self._sorted[round, k]
 
 
@@ -160,24 +157,12 @@ class _Sorted:
           shape: Number of each player's private states in the deal.
         """
         if isinstance(self._matrix, HandMatrix):
-            first, second = (
-                _pick(hands, groups.of(board), place)
+            both = pair(
+                hands.select(groups.of(board)).renumbered(place)
                 for (hands, groups), place in zip(self._hands, places, strict=True)
             )
-            return HandMatrix(round, shape, (first, second), self._matrix.showdown)
+            return HandMatrix(round, shape, both, self._matrix.showdown)
         kept = self._groups.of(board)
         rows, columns, values = (field[kept] for field in self._listed)
         entries = Payoffs(places[0][rows], places[1][columns], values)
         return SparseMatrix(round, shape, entries)
-
-
-def _pick(hands: BoardHands, kept: np.ndarray, place: np.ndarray) -> BoardHands:
-    picked = BoardHands(*(field[kept] for field in hands))
-    return picked._replace(private_state=place[picked.private_state])
-
-
-def _numbered(kept: np.ndarray, count: int) -> np.ndarray:
-    """Return 0, 1, ... at the numbers that are kept, -1 elsewhere, int32 [count]."""
-    place = np.full(count, -1, np.int32)
-    place[kept] = np.arange(len(kept), dtype=np.int32)
-    return place

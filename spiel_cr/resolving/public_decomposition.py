@@ -75,7 +75,7 @@ def decompose_public(game: PublicTreeGame, player: int) -> PublicDecomposition:
     betting = game.betting
     acts = betting.player == player
     layer = acts.astype(np.int32)
-    for level in betting.by_depth()[1:]:
+    for level in betting.levels()[1:]:
         layer[level] += layer[betting.parent[level]]
     roots = np.flatnonzero(acts).astype(np.int32)
     num_states = np.array(game.num_private_states(player), np.int64)[

@@ -17,8 +17,10 @@ from typing import NamedTuple
 
 import numpy as np
 
+from spiel_cr.common.pairs import ordered_pair, pair
 from spiel_cr.games.public_tree.form import build
 from spiel_cr.games.public_tree.public_terms import Constants, PublicSide, PublicTerms
+from spiel_cr.games.sequence_form.decisions import first_sequences
 from spiel_cr.games.sequence_form.layout import SequenceForm
 from spiel_cr.resolving.gadget_infosets import make_gadget_infosets
 from spiel_cr.resolving.public_deals import BoardDeal, full_deal
@@ -91,26 +93,19 @@ class PublicSubgame:
             np.split(opponent_values, np.cumsum(counts)[:-1]),
         )
         weights = self._weights(player_reach)
-        terms = self.terms._replace(
-            weights=(weights, None) if i == 0 else (None, weights)
-        )
+        terms = self.terms._replace(weights=ordered_pair(i, weights, None))
         return build(self.sides, deal.parents, deal.payoff_matrices, terms, [terminate])
 
     def form_by_beliefs(self, reach: Sequence[Sequence[np.ndarray]]) -> SequenceForm:
         """Return the game without a gadget, in which both ranges are fixed.
 
+        The subgame must be cut without a gadget.
+
         Args:
           reach: Reach of each player at each root, float64 [H].
-
-        Raises:
-          ValueError: If the subgame was cut with a gadget.
         """
-        if len(self.augmented):
-            raise ValueError(
-                "the subgame has a gadget; call cut_public with gadget=False"
-            )
-        weights = [self._weights_of(player, reach[player]) for player in range(2)]
-        terms = self.terms._replace(weights=(weights[0], weights[1]))
+        weights = pair(self._weights_of(player, reach[player]) for player in range(2))
+        terms = self.terms._replace(weights=weights)
         return build(self.sides, self.deal.parents, self.deal.payoff_matrices, terms)
 
     def _weights(self, player_reach: np.ndarray) -> list[np.ndarray]:
@@ -198,196 +193,157 @@ def cut_public(
     i, gadget = d.player, gadget and layer > 1
     deal = full_deal(d.game) if deal is None else deal
     roots = d.roots_of(layer) if roots is None else roots
-    nodes = _nodes(d, layer, roots, gadget)
-    sequences = _sequences(d, nodes)
-    terms, term_root = _terms(d, nodes, sequences, deal)
+    cut = _SubgameCut(d, layer, roots, deal, gadget)
+    terms, term_root = cut.terms()
     player_roots, next_roots = (
-        np.searchsorted(d.roots, some) for some in (nodes.player, nodes.next_roots)
+        np.searchsorted(d.roots, some) for some in (cut.player, cut.next_roots)
     )
     passed_roots = roots if gadget else roots[:0]
     return PublicSubgame(
         player=i,
-        sides=_sides(d, nodes, sequences, deal),
+        sides=cut.sides(),
         deal=deal,
         terms=terms,
         term_root=term_root,
-        root_round=d.game.betting.round[d.roots[roots]] - deal.first,
-        player_nodes=nodes.player,
-        other_nodes=nodes.opponent,
-        next_roots=nodes.next_roots,
-        infosets=_infosets(d, player_roots, d.first_infoset, deal, i),
-        openings=_infosets(d, roots, d.first_infoset, deal, i),
-        opening_subgame=_subgames(d, roots, deal),
-        augmented=_infosets(d, passed_roots, d.first_augmented, deal, 1 - i),
-        next_augmented=_infosets(d, next_roots, d.first_augmented, deal, 1 - i),
+        root_round=cut.rounds[d.roots[roots]],
+        player_nodes=cut.player,
+        other_nodes=cut.opponent,
+        next_roots=cut.next_roots,
+        infosets=cut.infosets(player_roots, d.first_infoset, i),
+        openings=cut.infosets(roots, d.first_infoset, i),
+        opening_subgame=cut.subgames(roots),
+        augmented=cut.infosets(passed_roots, d.first_augmented, 1 - i),
+        next_augmented=cut.infosets(next_roots, d.first_augmented, 1 - i),
     )
 
 
-class _SubgameNodes(NamedTuple):
-    """Public nodes of a subgame, int64 or int32 each, ascending.
+class _SubgameCut:
+    """Nodes of a subgame, and the public sequences that lead to them.
+
+    Nodes are int64 or int32, ascending. Sequences are int32 [all nodes]; 0 outside.
 
     Attributes:
+      rounds: Round of each public node, as the subgame counts rounds.
       tops: Highest nodes of the subgame.
       levels: Nodes by number of moves below the tops.
       player: Decisions of i.
       opponent: Decisions of o.
       passed: Tops with a gadget above.
       next_roots: Nodes of `player` that are roots of the next layer.
-    """
-
-    tops: np.ndarray
-    levels: list[np.ndarray]
-    player: np.ndarray
-    opponent: np.ndarray
-    passed: np.ndarray
-    next_roots: np.ndarray
-
-
-def _nodes(
-    d: PublicDecomposition, layer: int, roots: np.ndarray, gadget: bool
-) -> _SubgameNodes:
-    """Return the nodes of a subgame; arguments as in `cut_public`."""
-    # The game of the first layer has all nodes, including those above its roots.
-    tops = d.roots[roots] if layer > 1 else np.zeros(1, np.int32)
-    levels = d.game.finder.levels(tops)
-    inside = np.sort(np.concatenate(levels))
-    actor = d.game.betting.player[inside]
-    player, opponent = inside[actor == d.player], inside[actor == 1 - d.player]
-    passed = tops if gadget else tops[:0]
-    return _SubgameNodes(
-        tops, levels, player, opponent, passed, player[d.layer[player] == layer + 1]
-    )
-
-
-class _NodeSequences(NamedTuple):
-    """Public sequences that lead to nodes, int32 [all nodes] each; 0 outside.
-
-    Attributes:
-      player: Sequences of i.
+      player_sequence: Sequences of i.
       opponent_above: Sequences of o that lead to the gadget or passed infoset above a
         node.
-      opponent: Sequences of o that lead to the node itself.
+      opponent_sequence: Sequences of o that lead to the node itself.
       top: Index of the top above each node.
       opponent_actions: Number of o's actions at the gadget's decisions, at its own
         nodes and above roots of the next layer, int32.
     """
 
-    player: np.ndarray
-    opponent_above: np.ndarray
-    opponent: np.ndarray
-    top: np.ndarray
-    opponent_actions: np.ndarray
+    def __init__(
+        self,
+        d: PublicDecomposition,
+        layer: int,
+        roots: np.ndarray,
+        deal: BoardDeal,
+        gadget: bool,
+    ) -> None:
+        """Find the nodes and sequences of a subgame; arguments as in `cut_public`."""
+        self._d, self._deal, betting = d, deal, d.game.betting
+        self.rounds = betting.round - deal.first
+        # The game of the first layer has all nodes, including those above its roots.
+        self.tops = d.roots[roots] if layer > 1 else np.zeros(1, np.int32)
+        self.levels = betting.levels(self.tops)
+        inside = np.sort(np.concatenate(self.levels))
+        actor = betting.player[inside]
+        self.player = inside[actor == d.player]
+        self.opponent = inside[actor == 1 - d.player]
+        self.passed = self.tops if gadget else self.tops[:0]
+        self.next_roots = self.player[d.layer[self.player] == layer + 1]
+        self._number_sequences()
 
+    def _number_sequences(self) -> None:
+        """Number both players' sequences, and follow them down from the tops."""
+        betting, i = self._d.game.betting, self._d.player
+        passed, further = self.passed, self.next_roots
+        infosets = make_gadget_infosets("cfrd", passed)
+        first_player = np.zeros(len(betting), np.int32)
+        first_player[self.player] = first_sequences(betting.num_actions[self.player])
+        own_actions = betting.num_actions[self.opponent]
+        last = np.ones(len(further), np.int32)
+        self.opponent_actions = np.concatenate(
+            [infosets.num_actions, own_actions, last]
+        )
+        first = first_sequences(self.opponent_actions)
+        first_other, passing = np.zeros((2, len(betting)), np.int32)
+        first_other[self.opponent] = first[len(passed) :][: len(self.opponent)]
+        # o's sequence after the gadget's or passed infoset in front of a node, if any.
+        passing[passed] = infosets.entering
+        passing[further] = first[len(first) - len(further) :]
+        player, above, behind = np.zeros((3, len(betting)), np.int32)
+        behind[self.tops] = np.arange(len(self.tops))
+        opponent = passing.copy()
+        for level in self.levels[1:]:
+            up, taken = betting.parent[level], betting.index[level]
+            actor = betting.player[up]
+            player[level] = np.where(actor == i, first_player[up] + taken, player[up])
+            above[level] = np.where(
+                actor == 1 - i, first_other[up] + taken, opponent[up]
+            )
+            free = level[passing[level] == 0]
+            opponent[free] = above[free]
+            behind[level] = behind[up]
+        self.player_sequence, self.opponent_sequence = player, opponent
+        self.opponent_above, self.top = above, behind
 
-def _sequences(d: PublicDecomposition, nodes: _SubgameNodes) -> _NodeSequences:
-    """Number both players' sequences, and follow them down from the tops."""
-    betting, i = d.game.betting, d.player
-    passed, further = nodes.passed, nodes.next_roots
-    infosets = make_gadget_infosets("cfrd", passed)
-    first_player = np.zeros(len(betting), np.int32)
-    first_player[nodes.player] = _first_sequences(
-        d.game.betting.num_actions[nodes.player]
-    )
-    num_actions = np.concatenate(
-        [
-            infosets.num_actions,
-            d.game.betting.num_actions[nodes.opponent],
-            np.ones(len(further), np.int32),
+    def sides(self) -> tuple[PublicSide, PublicSide]:
+        """Return each player's public decisions, in the order of players."""
+        player = PublicSide(
+            self.player_sequence[self.player],
+            self._d.game.betting.num_actions[self.player],
+            self.rounds[self.player],
+        )
+        parents = [
+            np.zeros(len(self.passed), np.int32),
+            self.opponent_sequence[self.opponent],
+            self.opponent_above[self.next_roots],
         ]
-    )
-    first = _first_sequences(num_actions)
-    first_other, passing = np.zeros((2, len(betting)), np.int32)
-    first_other[nodes.opponent] = first[len(passed) :][: len(nodes.opponent)]
-    # o's sequence after the gadget's or passed infoset in front of a node, if any.
-    passing[passed] = infosets.entering
-    passing[further] = first[len(first) - len(further) :]
-    player, above, behind = np.zeros((3, len(betting)), np.int32)
-    behind[nodes.tops] = np.arange(len(nodes.tops))
-    opponent = passing.copy()
-    for level in nodes.levels[1:]:
-        up, taken = betting.parent[level], betting.index[level]
-        actor = betting.player[up]
-        player[level] = np.where(actor == i, first_player[up] + taken, player[up])
-        above[level] = np.where(actor == 1 - i, first_other[up] + taken, opponent[up])
-        free = level[passing[level] == 0]
-        opponent[free] = above[free]
-        behind[level] = behind[up]
-    return _NodeSequences(player, above, opponent, behind, num_actions)
+        points = np.concatenate([self.passed, self.opponent, self.next_roots])
+        opponent = PublicSide(
+            np.concatenate(parents), self.opponent_actions, self.rounds[points]
+        )
+        return ordered_pair(self._d.player, player, opponent)
 
+    def terms(self) -> tuple[PublicTerms, np.ndarray]:
+        """Return the payoffs inside, and the index of the top above each, int32 [T]."""
+        terms, inside = self._d.game.terms, np.zeros(len(self.rounds), bool)
+        inside[np.concatenate(self.levels)] = True
+        used = np.flatnonzero(inside[terms.leaf])
+        leaf = terms.leaf[used]
+        last = self.player_sequence[leaf], self.opponent_sequence[leaf]
+        sequences = ordered_pair(self._d.player, *last)
+        matrix = self._deal.number[terms.matrix[used]]
+        return PublicTerms(sequences, matrix, terms.stake[used]), self.top[leaf]
 
-def _sides(
-    d: PublicDecomposition,
-    nodes: _SubgameNodes,
-    sequences: _NodeSequences,
-    deal: BoardDeal,
-) -> tuple[PublicSide, PublicSide]:
-    """Return each player's public decisions, in the order of players."""
-    rounds = d.game.betting.round - deal.first
-    player = PublicSide(
-        sequences.player[nodes.player],
-        d.game.betting.num_actions[nodes.player],
-        rounds[nodes.player],
-    )
-    parents = [
-        np.zeros(len(nodes.passed), np.int32),
-        sequences.opponent[nodes.opponent],
-        sequences.opponent_above[nodes.next_roots],
-    ]
-    points = np.concatenate([nodes.passed, nodes.opponent, nodes.next_roots])
-    actions = sequences.opponent_actions
-    opponent = PublicSide(np.concatenate(parents), actions, rounds[points])
-    return (player, opponent) if d.player == 0 else (opponent, player)
+    def infosets(self, roots: np.ndarray, first: np.ndarray, player: int) -> np.ndarray:
+        """Return numbers of a player's (augmented) infosets at some of `d.roots`."""
+        fragments = [
+            first[root] + self._deal.private_states[player][number]
+            for root, number in zip(
+                roots, self.rounds[self._d.roots[roots]], strict=True
+            )
+        ]
+        return np.concatenate(fragments or [np.zeros(0, np.int32)]).astype(np.int32)
 
-
-def _terms(
-    d: PublicDecomposition,
-    nodes: _SubgameNodes,
-    sequences: _NodeSequences,
-    deal: BoardDeal,
-) -> tuple[PublicTerms, np.ndarray]:
-    """Return the payoffs inside, and the index of the top above each, int32 [T]."""
-    terms, inside = d.game.terms, np.zeros(len(d.game.betting), bool)
-    inside[np.concatenate(nodes.levels)] = True
-    used = np.flatnonzero(inside[terms.leaf])
-    leaf = terms.leaf[used]
-    player, opponent = sequences.player[leaf], sequences.opponent[leaf]
-    paid = PublicTerms(
-        (player, opponent) if d.player == 0 else (opponent, player),
-        deal.number[terms.matrix[used]],
-        terms.stake[used],
-    )
-    return paid, sequences.top[leaf]
-
-
-def _first_sequences(num_actions: np.ndarray) -> np.ndarray:
-    """Return the public sequence of each decision's first action, int32 [n]."""
-    ends = np.cumsum(num_actions)
-    return (1 + ends - num_actions).astype(np.int32)
-
-
-def _infosets(
-    d: PublicDecomposition,
-    roots: np.ndarray,
-    first: np.ndarray,
-    deal: BoardDeal,
-    player: int,
-) -> np.ndarray:
-    """Return numbers of a player's (augmented) infosets at some of `d.roots`, int32."""
-    rounds = d.game.betting.round[d.roots[roots]] - deal.first
-    fragments = [
-        first[root] + deal.private_states[player][number]
-        for root, number in zip(roots, rounds, strict=True)
-    ]
-    return np.concatenate(fragments or [np.zeros(0, np.int32)]).astype(np.int32)
-
-
-def _subgames(d: PublicDecomposition, roots: np.ndarray, deal: BoardDeal) -> np.ndarray:
-    """Number the subgame (root and board) of each infoset of i at roots, int32."""
-    labels = [
-        d.boards[deal.first + number][d.player][private_states]
-        for number, private_states in enumerate(deal.private_states[d.player])
-    ]
-    width = 1 + max(int(label.max(initial=0)) for label in labels)
-    rounds = d.game.betting.round[d.roots[roots]] - deal.first
-    fragments = [width * root + labels[number] for root, number in enumerate(rounds)]
-    return np.concatenate(fragments or [np.zeros(0, np.int32)])
+    def subgames(self, roots: np.ndarray) -> np.ndarray:
+        """Number the subgame (root and board) of each infoset of i at roots, int32."""
+        d, deal = self._d, self._deal
+        labels = [
+            d.boards[deal.first + number][d.player][private_states]
+            for number, private_states in enumerate(deal.private_states[d.player])
+        ]
+        width = 1 + max(int(label.max(initial=0)) for label in labels)
+        rounds = self.rounds[d.roots[roots]]
+        fragments = [
+            width * root + labels[number] for root, number in enumerate(rounds)
+        ]
+        return np.concatenate(fragments or [np.zeros(0, np.int32)])

@@ -103,7 +103,6 @@ class PublicSubgames:
         self._algorithm = solver
         self.decomposition = decompose_public(game, player)
         self._deals = BoardDeals(self.decomposition)
-        self._finder = game.finder
 
     def blank(self) -> PublicMemory:
         """See `Subgames`."""
@@ -121,8 +120,8 @@ class PublicSubgames:
 
     def decision(self, state: pyspiel.State) -> tuple[_Decision, list[int]]:
         """See `Subgames`."""
-        node = self._finder.of_state(state)
-        actions = self._finder.actions(node)
+        node = self.game.betting.node_of(state)
+        actions = self.game.betting.actions(node)
         if actions != state.legal_actions():
             raise ValueError(
                 f"state: after the actions {state.history()} the legal actions are "

@@ -8,7 +8,7 @@ own reach is zero (`tests/resolving/test_continual.py` has an example).
 """
 
 import dataclasses
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
@@ -35,7 +35,7 @@ from spiel_cr.resolving.truncation import (
 )
 from spiel_cr.solvers import footprint
 from spiel_cr.solvers.cfr.solver import Solver
-from spiel_cr.solvers.representation import PUBLIC_TREE
+from spiel_cr.solvers.representation import PUBLIC_TREE, TREE
 
 # Peak memory of both roles' layers and gadget games, in bytes per history.
 _DECOMPOSITION_BYTES = 112
@@ -124,9 +124,7 @@ class Role:
         if isinstance(d, PublicDecomposition):
             return build_public_forest(d, layer, reach, state.opponent_values)
         if limit is not None:
-            truncation = truncate_layer(
-                d, layer, limit.depth, limit.value, unit=limit.unit
-            )
+            truncation = truncate_layer(d, layer, *limit)
         return build_forest(
             *(d, layer, reach, state.opponent_values, truncation), gadget=self.gadget
         )
@@ -181,13 +179,11 @@ def make_roles(
       GameTooLargeError: If re-solving would need more memory than the limit.
       UncountableTurnsError, ValueError: As `decompose`.
     """
-    in_public, need = game.kind == PUBLIC_TREE, footprint.peak_bytes(game, dtype=dtype)
-    need += _gadget_bytes(game) if in_public else _layer_bytes(game)
+    cut, layer_bytes = _LAYERS[game.kind]
+    need = footprint.peak_bytes(game, dtype=dtype) + layer_bytes(game)
     remedy = "use a smaller game" if dtype == np.float32 else "use dtype float32"
     memory.check_need(f"resolving {game.game}", need, memory_limit, remedy)
-    if in_public:
-        return [Role(decompose_public(game, player)) for player in range(2)]
-    layered = [decompose(game, player) for player in range(2)]
+    layered = [cut(game, player) for player in range(2)]
     if limit is not None:
         warn_if_never_truncated(layered, limit.depth, limit.unit)
     return [Role(d, limit, gadget) for d in layered]
@@ -205,3 +201,11 @@ def _gadget_bytes(game: PublicTreeGame) -> int:
     ]
     sizes = np.array([game.num_private_states(player) for player in range(2)])
     return _WEIGHT_BYTES * int(sizes.max(axis=0)[rounds].sum())
+
+
+# For each form of games, how a player's layers are made, and the memory for both
+# players' layers and gadget games.
+_LAYERS: Mapping[str, tuple[Callable[..., Any], Callable[[Any], int]]] = {
+    TREE: (decompose, _layer_bytes),
+    PUBLIC_TREE: (decompose_public, _gadget_bytes),
+}

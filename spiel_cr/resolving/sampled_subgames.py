@@ -8,7 +8,6 @@ subgames of a layer have one shape, and small layers share the shape of the laye
 because each shape requires one compilation.
 """
 
-import dataclasses
 import functools
 from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
@@ -16,8 +15,9 @@ from typing import Any, NamedTuple
 import jax
 import numpy as np
 
-from spiel_cr.common.arrays import Groups
+from spiel_cr.common.arrays import Groups, ranges
 from spiel_cr.common.jax_utils import spread
+from spiel_cr.common.pairs import map_pair
 from spiel_cr.games.histories import CHANCE
 from spiel_cr.policies.conversions import uniform_behaviour
 from spiel_cr.resolving import subgame_sampling
@@ -64,46 +64,58 @@ class SubgameShape(NamedTuple):
         return SubgameShape(*map(max, self, other))
 
 
-@dataclasses.dataclass(frozen=True)
-class SampledSolve:
-    """A solve of one subgame by sampling.
+class SubgameSampler(Solver):
+    """Solver of one subgame by sampling.
 
-    Attributes:
-      solver: The solver. Its strategies are read through this class, not through its
-        own methods.
-      actions: Number of actions of each of i's infosets, int32 [m].
-      below: Number of augmented infosets of the next layer.
-      unit: Factor from the values of the solver's state to counterfactual values in the
-        game's units.
+    Only i's average strategy and o's values below the subgame can be read.
     """
 
-    solver: Solver
-    actions: np.ndarray
-    below: int
-    unit: float
+    def __init__(
+        self,
+        decomposition: Decomposition,
+        subgame: Subgame,
+        problem: subgame_sampling.SubgameProblem,
+        state: Any,
+        config: MCCFRConfig,
+        unit: float,
+    ) -> None:
+        """Put the tables of a subgame on the device, and compile the function.
 
-    def player_behaviour(self) -> np.ndarray:
-        """Return i's average strategy, infoset by infoset, float64 [sum of actions]."""
-        average = np.asarray(self._state.average, np.float64)
-        average = np.maximum(average[:, : len(self.actions)], 0)
-        legal = np.arange(len(average))[:, None] < self.actions[None]
+        Args:
+          decomposition: Layers of the game.
+          subgame: The subgame.
+          problem: Its tables.
+          state: The initial state.
+          config: Settings of the sampler.
+          unit: Factor from the values of the state to counterfactual values in the
+            game's units.
+        """
+        run = subgame_sampling.jitted_run()
+        functions = SolverFunctions(run, config, np.dtype(_DTYPE))
+        super().__init__(decomposition.tree.sequence_form, problem, state, functions)
+        self._actions = decomposition.decisions.num_actions[subgame.infosets]
+        self._below, self._unit = len(subgame.next_augmented), unit
+
+    def average_behaviour(
+        self, player: int, dtype: np.typing.DTypeLike = np.float64
+    ) -> np.ndarray:
+        """Return i's average strategy in the subgame, [1 + sum of actions]."""
+        average = np.asarray(self.state.average, dtype)
+        average = np.maximum(average[:, : len(self._actions)], 0)
+        legal = np.arange(len(average))[:, None] < self._actions[None]
         # Infosets that sampling has not visited are uniform.
         average += legal * (average.sum(axis=0) == 0)
         average /= average.sum(axis=0)
-        return average.T[legal.T]
+        return np.append(1.0, average.T[legal.T])
 
-    def opponent_values(self) -> np.ndarray:
+    def infoset_values(self, player: int) -> np.ndarray:
         """Return o's mean values under the iterates at the next augmented infosets.
 
         Returns:
           Counterfactual values in o's utility and in the game's units, in the order of
           `Subgame.next_augmented`, float64 [n].
         """
-        return self.unit * np.asarray(self._state.values, np.float64)[: self.below]
-
-    @property
-    def _state(self) -> subgame_sampling.SubgameState:
-        return self.solver.state
+        return self._unit * np.asarray(self.state.values, np.float64)[: self._below]
 
 
 class _SharedTables(NamedTuple):
@@ -133,16 +145,13 @@ class _SharedTables(NamedTuple):
         augmented = np.full(len(histories), -1, np.int32)
         augmented[decomposition.roots] = decomposition.root_augmented
         explore = balance if config.explore == "balanced" else uniform_behaviour
-        first, second = (
-            explore(infosets.decisions) for infosets in decomposition.tree.infosets
-        )
         return cls(
             decomposition,
             config,
             counts=np.bincount(histories.parent[1:], minlength=len(histories)),
             first=np.searchsorted(histories.parent, np.arange(len(histories))),
             augmented=augmented,
-            explore=(first, second),
+            explore=map_pair(explore, decomposition.tree.decisions),
             scale=float(np.abs(histories.utility).max(initial=0)) or 1.0,
         )
 
@@ -165,7 +174,7 @@ class SampledLayer:
         self._shared, self._number = shared, number
         d = self._d = shared.decomposition
         self._is_root = np.zeros(len(d.tree.histories), bool)
-        self._is_root[_roots(d, number)] = True
+        self._is_root[d.roots_of(number)] = True
         label, self._moves = self._label()
         self._groups = Groups(label)
         levels = d.tree.infosets[d.player].decisions.levels()
@@ -183,7 +192,7 @@ class SampledLayer:
         *,
         target: int | None,
         seed: int,
-    ) -> SampledSolve:
+    ) -> SubgameSampler:
         """Prepare a solve of one subgame, with the values of a match.
 
         Args:
@@ -211,19 +220,8 @@ class SampledLayer:
             tree, _points(shape.depths + 1, config.batch)
         )
         state: Any = subgame_sampling.init(tree, shape.below, config, seed=seed)
-        solver = Solver(
-            self._d.tree.sequence_form,
-            problem,
-            state,
-            SolverFunctions(subgame_sampling.jitted_run(), config, np.dtype(_DTYPE)),
-        )
-        decisions = self._d.tree.infosets[self._d.player].decisions
-        return SampledSolve(
-            solver=solver,
-            actions=decisions.num_actions[subgame.infosets],
-            below=len(subgame.next_augmented),
-            unit=mass * self._shared.scale,
-        )
+        unit = mass * self._shared.scale
+        return SubgameSampler(self._d, subgame, problem, state, config, unit)
 
     def _tables(self, number: int, subgame: Subgame) -> SubgameTree:
         """Return the tables of a subgame; recent ones are cached up to a size limit."""
@@ -267,7 +265,7 @@ class SampledLayer:
         def most(labels: np.ndarray) -> int:
             return int(np.bincount(labels[labels >= 0]).max(initial=0))
 
-        further = np.isin(np.arange(len(histories)), _roots(d, self._number + 1))
+        further = np.isin(np.arange(len(histories)), d.roots_of(self._number + 1))
         _, first = np.unique(self._shared.augmented[further], return_index=True)
         rows = [label[infosets.history] for infosets in d.tree.infosets]
         rows.append(label[histories.player == CHANCE])
@@ -460,20 +458,13 @@ def _together(shapes: Sequence[SubgameShape]) -> Iterator[list[int]]:
         yield group
 
 
-def _roots(d: Decomposition, number: int) -> np.ndarray:
-    """Return the roots of a layer, int64 [k]."""
-    return d.roots[d.layer[d.roots] == number]
-
-
 def _entries(counts: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """List the actions of rows; return the row and the number of each, int64.
 
     Args:
       counts: Number of actions of each row, int [n].
     """
-    row = np.repeat(np.arange(len(counts)), counts)
-    begin = np.cumsum(counts) - counts
-    return row, np.arange(len(row)) - begin[row]
+    return np.repeat(np.arange(len(counts)), counts), ranges(0, counts)
 
 
 def _padded(

@@ -2,29 +2,27 @@
 
 import dataclasses
 import functools
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
 import pyspiel
 
-from spiel_cr.common.arrays import ranges
 from spiel_cr.games.tree.tree import GameTree
 from spiel_cr.policies.beliefs.bot_beliefs import BotBeliefs
 from spiel_cr.policies.conversions import reach_from_behaviour, uniform_behaviour
 from spiel_cr.resolving.constraints import OpponentResponses
 from spiel_cr.resolving.decomposition import decompose
-from spiel_cr.resolving.gadget import Truncation
 from spiel_cr.resolving.layer_subgames import Layer, Subgame, best_response_values
 from spiel_cr.resolving.leaves.continuations import Continuations
-from spiel_cr.resolving.leaves.leaf_strings import parse_leaf
 from spiel_cr.resolving.resolving_config import ResolvingConfig
 from spiel_cr.resolving.roles import LayerState, initial_state
 from spiel_cr.resolving.sampled_subgames import SampledLayer, sampled_layers
 from spiel_cr.resolving.subgames import Solve, full_width_solver
 from spiel_cr.resolving.tree_beliefs import opponent_range, subgame_beliefs
-from spiel_cr.resolving.truncation import truncate_layer
+from spiel_cr.resolving.truncation import DepthLimit, truncate_layer
 from spiel_cr.solvers.cfr.cfr_config import CFRConfig
+from spiel_cr.solvers.cfr.solver import Solver
 from spiel_cr.solvers.representation import TREE
 
 
@@ -76,11 +74,11 @@ class TreeSubgames:
         self._player, self._config = player, config
         self._algorithm = config.algorithm(TREE)
         self._by_best_response = config.by_best_response
-        leaf = parse_leaf(config.leaf)
+        limit = DepthLimit.of(config)
         d = self.decomposition = decompose(tree, player)
-        self._blank = initial_state(d, leaf)
+        self._blank = initial_state(d, limit and limit.value)
         self._responses: OpponentResponses | None = None
-        if isinstance(leaf, Continuations):
+        if limit is not None and isinstance(limit.value, Continuations):
             self._responses = OpponentResponses(d)
         self._decisions = d.decisions
         self._random = np.random.default_rng(seed)
@@ -88,16 +86,10 @@ class TreeSubgames:
         if len(histories := tree.infosets[player].history):
             # The index of information states is built before the first match.
             tree.infoset_of(tree.state_at(int(histories[0])))
-
-        def ahead(number: int) -> Truncation | None:
-            if config.depth is None:
-                return None
-            return truncate_layer(d, number, config.depth, leaf, unit=config.depth_unit)
-
-        self._layers = [
-            Layer(d, number, config.gadget, ahead(number))
-            for number in range(1, d.num_layers + 1)
-        ]
+        self._layers = []
+        for number in range(1, d.num_layers + 1):
+            ahead = None if limit is None else truncate_layer(d, number, *limit)
+            self._layers.append(Layer(d, number, config.gadget, ahead))
         self._sampled: Sequence[SampledLayer] = ()
         if config.sampled is not None:
             self._sampled = sampled_layers(d, config.sampled)
@@ -153,7 +145,7 @@ class TreeSubgames:
             memory.opponent_values[:] = constraints[:-1]
         values = memory.opponent_values[subgame.augmented]
         if self._sampled:
-            sampled = self._sampled[subgame_id.layer - 1].solve(
+            solver: Solver = self._sampled[subgame_id.layer - 1].solve(
                 subgame_id.subgame,
                 subgame,
                 player_reach,
@@ -161,24 +153,12 @@ class TreeSubgames:
                 target=subgame_id.target if self._config.target else None,
                 seed=int(self._random.integers(2**31)),
             )
-            average, opponent_values = sampled.player_behaviour, sampled.opponent_values
-            solver = sampled.solver
         else:
             assert isinstance(self._algorithm, CFRConfig)
-            game = layer.game(subgame_id.subgame, player_reach, values)
-            solver = solved = full_width_solver(
-                game.form, self._algorithm, self._config, game.first
-            )
-
-            def average() -> np.ndarray:
-                return solved.average_behaviour(self._player)[1:]
-
-            def opponent_values() -> np.ndarray:
-                all_values = solved.infoset_values(1 - self._player)
-                return all_values[-len(subgame.next_augmented) :]
-
-        solution = subgame, player_reach, average
-        remember = functools.partial(self._remember, memory, *solution, opponent_values)
+            form = layer.form(subgame_id.subgame, player_reach, values)
+            solver = full_width_solver(form, self._algorithm, self._config, layer.first)
+        solution = subgame, player_reach, solver
+        remember = functools.partial(self._remember, memory, *solution)
         if constraints is not None and not self._sampled:
             before = memory, memory.behaviour.copy(), constraints
             remember = functools.partial(self._accept_if_safe, *before, *solution)
@@ -192,9 +172,8 @@ class TreeSubgames:
         if not self._sampled:
             decisions = self._tree.infosets[1 - self._player].decisions
             behaviour = uniform_behaviour(decisions)
-            first, counts = decisions.first_sequence, decisions.num_actions
             for solver, _, subgame in solves:
-                rows = ranges(first[subgame.other], counts[subgame.other])
+                rows = decisions.sequences_of(subgame.other)
                 played = solver.average_behaviour(1 - self._player)
                 behaviour[rows] = played[subgame.other_sequence :][: len(rows)]
             other = opponent_range(self._tree, self._player, infoset, behaviour)
@@ -208,8 +187,7 @@ class TreeSubgames:
         memory: LayerState,
         subgame: Subgame,
         player_reach: np.ndarray,
-        average: Callable[[], np.ndarray],
-        opponent_values: Callable[[], np.ndarray],
+        solver: Solver,
     ) -> None:
         """Store a solution.
 
@@ -217,15 +195,14 @@ class TreeSubgames:
           memory: Memory of the match.
           subgame: The subgame.
           player_reach: Reach of i with which the subgame was solved, float64 [r].
-          average: Function that returns i's strategy, float64 [S of i in the subgame -
-            1].
-          opponent_values: Function that returns o's values at the roots below.
+          solver: The solver.
         """
-        behaviour = average()
+        behaviour = solver.average_behaviour(self._player)[1:]
         in_layer = np.repeat(
             subgame.in_layer, self._decisions.num_actions[subgame.infosets]
         )
-        memory.behaviour[self._sequences(subgame)[in_layer]] = behaviour[in_layer]
+        sequences = self._decisions.sequences_of(subgame.infosets)
+        memory.behaviour[sequences[in_layer]] = behaviour[in_layer]
         if not len(subgame.next_augmented):
             return
         if self._by_best_response:
@@ -233,7 +210,8 @@ class TreeSubgames:
                 subgame, self._player, player_reach, np.append(1.0, behaviour)
             )
         else:
-            values = opponent_values()
+            values = solver.infoset_values(1 - self._player)
+            values = values[-len(subgame.next_augmented) :]
         memory.opponent_values[subgame.next_augmented] = values
 
     def _accept_if_safe(
@@ -243,7 +221,7 @@ class TreeSubgames:
         constraints: np.ndarray,
         subgame: Subgame,
         player_reach: np.ndarray,
-        average: Callable[[], np.ndarray],
+        solver: Solver,
     ) -> None:
         """Accept a solution if it satisfies all constraints, see `constraints.py`.
 
@@ -253,17 +231,13 @@ class TreeSubgames:
           constraints: Values of o's best responses to it, float64 [G + 1].
           subgame: The subgame.
           player_reach: Reach of i with which the subgame was solved, float64 [r].
-          average: Function that returns i's strategy, as in `_remember`.
+          solver: The solver.
         """
         assert self._responses is not None
         candidate = incumbent.copy()
-        candidate[self._sequences(subgame)] = average()
+        played = solver.average_behaviour(self._player)[1:]
+        candidate[self._decisions.sequences_of(subgame.infosets)] = played
         accepted = player_reach.any() and self._responses.are_satisfied(
             constraints, candidate, subgame.augmented
         )
         memory.behaviour[:] = candidate if accepted else incumbent
-
-    def _sequences(self, subgame: Subgame) -> np.ndarray:
-        """Return i's sequences in a subgame, numbers of the complete game, int64."""
-        counts = self._decisions.num_actions[subgame.infosets]
-        return ranges(self._decisions.first_sequence[subgame.infosets], counts)

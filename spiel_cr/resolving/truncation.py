@@ -9,16 +9,17 @@ chooses.
 
 import logging
 from collections.abc import Sequence
-from typing import NamedTuple, get_args
+from typing import NamedTuple
 
 import numpy as np
 
-from spiel_cr.common.checks import check_choice, check_iterations
+from spiel_cr.common.pairs import pair
 from spiel_cr.games.histories import CHANCE, TERMINAL, Histories
 from spiel_cr.policies.leaf_values import HistoryValues, leaf_utilities
 from spiel_cr.resolving.decomposition import Decomposition
 from spiel_cr.resolving.gadget import Choices, Truncation
-from spiel_cr.resolving.leaves.leaf_strings import DepthUnit
+from spiel_cr.resolving.leaves.leaf_strings import DepthUnit, parse_leaf
+from spiel_cr.resolving.resolving_config import ResolvingConfig
 
 
 class DepthLimit(NamedTuple):
@@ -26,13 +27,20 @@ class DepthLimit(NamedTuple):
 
     Attributes:
       depth: Number of moves or rounds.
-      unit: Unit of `depth`.
       value: Values of histories at the cut.
+      unit: Unit of `depth`.
     """
 
     depth: int
-    unit: DepthUnit
     value: HistoryValues
+    unit: DepthUnit = "moves"
+
+    @classmethod
+    def of(cls, config: ResolvingConfig) -> "DepthLimit | None":
+        """Return the limit in settings of re-solving; None: to the end of the game."""
+        if config.depth is None:
+            return None
+        return cls(config.depth, parse_leaf(config.leaf), config.depth_unit)
 
 
 def truncate_layer(
@@ -40,7 +48,6 @@ def truncate_layer(
     number: int,
     depth: int,
     value: HistoryValues,
-    *,
     unit: DepthUnit = "moves",
 ) -> Truncation:
     """Truncate the subgames of a layer at a given depth.
@@ -56,14 +63,12 @@ def truncate_layer(
         player.
 
     Raises:
-      ValueError: If the depth is below 1, the unit is unknown, or values are not
-        finite.
+      ValueError: If values are not finite.
     """
     d, histories = decomposition, decomposition.tree.histories
     within, cut = _within_and_cut(d, number, depth, unit, entire_states=value.k > 1)
     leaves = np.flatnonzero(cut)
-    first, second = (np.zeros(len(infosets), bool) for infosets in d.tree.infosets)
-    kept = first, second
+    kept = pair(np.zeros(len(infosets), bool) for infosets in d.tree.infosets)
     for p in range(2):
         kept[p][histories.infoset[within & ~cut & (histories.player == p)]] = True
     ends = np.flatnonzero(within & (histories.player == TERMINAL))
@@ -116,11 +121,9 @@ def _within_and_cut(
     Raises:
       ValueError: If the depth is below 1, or the unit is unknown.
     """
-    check_iterations(depth, name="depth")
-    check_choice(unit, "depth_unit", get_args(DepthUnit))
     histories = d.tree.histories
     is_root = np.zeros(len(histories), bool)
-    is_root[d.roots[d.layer[d.roots] == number] if number > 1 else 0] = True
+    is_root[d.roots_of(number) if number > 1 else 0] = True
     passed = _passed(histories, is_root, unit)
     due = (d.layer > number) & (histories.player != TERMINAL) & (passed >= depth)
     if entire_states:

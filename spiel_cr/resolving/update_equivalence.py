@@ -26,11 +26,7 @@ from spiel_cr.games.opening.game_checks import utility_bounds
 
 
 def mirror_step(
-    blueprint: np.ndarray,
-    values: np.ndarray,
-    owner: np.ndarray,
-    *,
-    eta: float,
+    blueprint: np.ndarray, values: np.ndarray, owner: np.ndarray, *, eta: float
 ) -> np.ndarray:
     """Take one step at many decisions.
 

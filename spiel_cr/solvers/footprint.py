@@ -141,10 +141,9 @@ def _tree_peak(tree: GameTree, dtype: np.dtype) -> _Peak:
 
 
 def _public_tree_peak(game: PublicTreeGame, dtype: np.dtype) -> _Peak:
-    sizes = [public_tree_footprint.size_of(game, p) for p in range(2)]
     return _Peak(
         public_tree_footprint.peak_bytes(game, dtype),
-        sum(size.sequences for size in sizes),
+        sum(side.num_sequences for side in game.public_decisions),
         public_tree_footprint.compilation_bytes(game),
     )
 

@@ -8,6 +8,7 @@ with 1 at the first one (the empty sequence). Arrays have JAX's default precisio
 is float64 if `jax_enable_x64` is set and float32 otherwise.
 """
 
+import dataclasses
 import functools
 from typing import Any, NamedTuple, TypeAlias
 
@@ -62,7 +63,9 @@ class GameArrays(NamedTuple):
 
 def _filled(template: treeplex.Treeplex, totals: jax.Array) -> treeplex.Treeplex:
     groups: Any = template.coupling
-    coupling = tuple(group._replace(values=totals[group.values]) for group in groups)
+    coupling = tuple(
+        dataclasses.replace(group, payoffs=totals[group.payoffs]) for group in groups
+    )
     return template._replace(coupling=coupling)
 
 
@@ -115,7 +118,7 @@ def arrays(game: Any) -> GameArrays:
 
 def _numbered(group: Any) -> treeplex.RowGroup:
     """Return a group of the coupling with whole numbers in place of payoffs."""
-    numbers: Any = np.abs(group.values).astype(np.int32)
+    numbers: Any = np.abs(group.payoffs).astype(np.int32)
     return treeplex.RowGroup(group.columns, numbers)
 
 

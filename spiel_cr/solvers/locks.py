@@ -194,7 +194,7 @@ def _lock_node(
 ) -> None:
     """Lock a public node of a public-tree game, or some of its hands."""
     actions, _ = find_actions(game.game, words)
-    node = game.finder.after(actions)
+    node = game.betting.node_after(actions)
     player = int(game.betting.player[node])
     block = game.public_decisions[player].block(rows[player], node)
     names = names_at(game, node)

@@ -34,6 +34,23 @@ def test_ranks_are_equal_iff_rows_are_equal(rows):
     assert sorted(set(numbers.tolist())) == list(range(len(set(tuples))))
 
 
+def test_places_in_a_permutation_are_its_inverse():
+    order = np.random.default_rng(0).permutation(50)
+    places = arrays.places_in(order, 50)
+    assert places.dtype == np.int32
+    assert (order[places] == np.arange(50)).all()
+
+
+def test_places_of_absent_numbers():
+    assert arrays.places_in(np.array([3, 0]), 5).tolist() == [1, -1, -1, 0, -1]
+    assert arrays.places_in(np.array([1]), 3, absent=7).tolist() == [7, 0, 7]
+
+
+def test_pieces_are_consecutive():
+    parts = arrays.pieces(np.arange(7), [2, 0, 3], begin=1)
+    assert [part.tolist() for part in parts] == [[1, 2], [], [3, 4, 5]]
+
+
 def test_ranges_are_concatenated():
     starts, counts = np.array([5, 0, 7, 2], np.int32), np.array([2, 0, 1, 3])
     assert arrays.ranges(starts, counts).tolist() == [5, 6, 7, 2, 3, 4]

@@ -77,7 +77,7 @@ def test_show_prints_a_grid_of_hands(capsys, policy_file):
     found, out, _ = outputs(capsys, "show", *words)
     assert (found["node"], found["player"], found["round"]) == (["call", "call"], 0, 1)
     policy = spiel_cr.load_policy(policy_file, LEDUC)
-    node = policy.form.finder.after([1, 1])
+    node = policy.form.betting.node_after([1, 1])
     expected = node_probabilities(policy, node)
     rows = [row["probabilities"] for row in found["hands"]]
     assert np.allclose(rows, expected, atol=1e-12)

@@ -189,15 +189,14 @@ def test_padding_does_not_change_iterates():
         layout.PaddedShape((*each.levels, np.full(3, 2)), np.append(each.rows, 1))
         for each in need
     )
-    given = form.decisions, form.payoffs, free
-    solvers = [solver_of(forced.lay_out(*given, room), "cfr+") for room in (None, more)]
+    solvers = [solver_of(forced.lay_out(free, room), "cfr+") for room in (None, more)]
     for solver in solvers:
         solver.run(20)
     for player in range(2):
         first, second = (solver.average_behaviour(player) for solver in solvers)
         np.testing.assert_allclose(first, second, atol=1e-9)
     with pytest.raises(ValueError, match="does not fit"):
-        forced.lay_out(*given, layout.shapes_of(*chained()))
+        forced.lay_out(free, layout.shapes_of(*chained()))
 
 
 @pytest.mark.parametrize(

@@ -343,14 +343,14 @@ def test_the_public_tree_form_has_the_same_beliefs():
         by_nodes = ResolvingBot(game, player, config)
         names = collections.defaultdict(dict)
         for state, *_ in enumerated(tree.game, [uniform_answer] * 2):
-            node = game.finder.of_state(state)
+            node = game.betting.node_of(state)
             for p in range(2):
                 number = game.reader.private_state(state, p)
                 label = game.reader.name(p, int(game.betting.round[node]), number)
                 names[node][state.information_state_string(p)] = label
         for state in decisions_of(tree, player).values():
             expected, beliefs = by_tree.beliefs(state), by_nodes.beliefs(state)
-            label = names[game.finder.of_state(state)]
+            label = names[game.betting.node_of(state)]
             for field in ("opponent_range", "player_range", "counterfactual_values"):
                 wanted, numbers = getattr(expected, field), getattr(beliefs, field)
                 assert (wanted is None) == (numbers is None)

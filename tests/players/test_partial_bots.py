@@ -466,7 +466,7 @@ def test_states_provide_strings_that_batched_rules_lack(monkeypatch):
         lookahead_resolver, "_WALK", (1000, 1000)
     )  # everything is checked
     bot = _query_states(POKER)
-    assert not hasattr(bot.agent.blueprint.simulator.rules, "information_state_strings")
+    assert not bot.agent._root.tree.simulator.source.has_strings
     assert bot.counts.resolved
 
 
@@ -476,7 +476,7 @@ def test_blueprints_without_batched_queries_are_queried_at_states(kind):
     if kind == "any":
         policy = UniformRandomPolicy(tree_of(POKER).game)
     bot = _query_states(POKER, blueprint=policy)
-    assert isinstance(bot.agent.blueprint.simulator.rules, pyspiel.Game)
+    assert bot.agent.blueprint.rules is None
 
 
 def test_imperfect_recall_error_names_applicable_remedies():

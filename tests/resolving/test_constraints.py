@@ -152,7 +152,7 @@ def test_unreached_infosets_keep_the_incumbent_strategy():
             solver.run(50)
             return solver
 
-        return Role(d, DepthLimit(1, "moves", leaf)).resolve(2, state, solver_of)
+        return Role(d, DepthLimit(1, leaf)).resolve(2, state, solver_of)
 
     np.testing.assert_array_equal(resolved(0.0).behaviour, incumbent)
     assert np.abs(resolved(0.5).behaviour - incumbent).max() > 0.01

@@ -111,7 +111,7 @@ def test_check_down_checks_or_calls():
         decisions = game.public_decisions[player]
         for node in decisions.node.tolist():
             block = decisions.block(behaviour, node)
-            action = game.betting.action[game.finder.children(node)]
+            action = game.betting.action[game.betting.children(node)]
             np.testing.assert_array_equal(block, np.tile(action == 1, (len(block), 1)))
 
 

@@ -5,6 +5,7 @@ the roots under random strategies, weighted as each gadget defines.
 """
 
 import functools
+from types import SimpleNamespace
 
 import jax
 import numpy as np
@@ -129,7 +130,8 @@ class Setting:
         reach = self.reach if reach is None else reach
         parents = self.d.tree.infosets[self.player].decisions.parent[subgame.roots]
         values = self.opponent_values[subgame.augmented]
-        return cut_up.game(k, reach[parents], values)
+        form = cut_up.form(k, reach[parents], values)
+        return SimpleNamespace(form=form, subgame=subgame, first=cut_up.first)
 
     def other_of(self, k):
         """Return o's infosets in a subgame, by their indices in the whole game."""
@@ -380,7 +382,7 @@ def test_best_response_values_equal_those_of_the_gadget_game(name, player, numbe
         behaviour = np.append(1.0, weights[1:] / totals[decisions.owner[1:]])
         reach = rng.uniform(size=len(subgame.roots)) * (number > 1 and k % 2)
         given = rng.normal(size=len(subgame.augmented))
-        form = cut_up.game(k, reach, given).form
+        form = cut_up.form(k, reach, given)
         theirs = conversions.reach_from_behaviour(decisions, behaviour)
         values = best_responses.infoset_values(form, 1 - player, theirs)[:-1]
         expected = values[len(values) - len(subgame.next_augmented) :]

@@ -267,10 +267,8 @@ def test_depth_beyond_the_end_does_not_change_payoffs(name, player):
             np.testing.assert_allclose(a, b, atol=TOLERANCE)
 
 
-def test_rejects_invalid_depths_and_leaf_values():
+def test_rejects_invalid_leaf_values():
     d = cut("kuhn", 0)
-    with pytest.raises(ValueError, match="depth=0"):
-        truncate_layer(d, 1, 0, UniformValue())
     for bad in (lambda t, h: np.full(len(h), np.nan), lambda t, h: np.zeros(1)):
         with pytest.raises(ValueError, match="leaf: returned an array of shape"):
             truncate_layer(d, 1, 1, LeafValue(bad, "histories"))
@@ -357,7 +355,7 @@ def test_depths_that_truncate_nothing_cause_a_warning(caplog):
 def test_match_player_equals_the_forests(player):
     """Leduc poker with a fixed value for each history, one subgame at a time."""
     leaf, d = Table(by_history("leduc7")), cut("leduc7", player)
-    role = Role(d, DepthLimit(1, "moves", leaf))
+    role = Role(d, DepthLimit(1, leaf))
     state = role.start()
     for number in range(1, d.num_layers + 1):
         state = role.resolve(number, state, forest_solver("cfr+", 12))

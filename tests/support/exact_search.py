@@ -1,7 +1,6 @@
 """Search by update equivalence with exact values, at all decisions of a game."""
 
 import dataclasses
-import functools
 
 import numpy as np
 
@@ -113,9 +112,9 @@ def _paying_one(laid: GameTree | PhantomGame, player: int) -> layout.SequenceFor
         return layout.build(form.decisions, sum_payoffs(first, second, paid))
     (product,) = form.arrays[player].coupling
     assert isinstance(product, PhantomProduct)
-    ones = np.ones(product.payoff.shape)
+    ones = np.ones(product.payoffs.shape)
     ones[-1] = 0.0  # padding
-    counting = dataclasses.replace(product, payoff=typed(ones))
+    counting = dataclasses.replace(product, payoffs=typed(ones))
     arrays = [tree._replace(coupling=(counting,)) for tree in form.arrays]
-    constant = functools.partial(layout.constant, (arrays[0], arrays[1]))
+    constant = layout.constant((arrays[0], arrays[1]))
     return dataclasses.replace(form, list_arrays=constant)

@@ -4,7 +4,7 @@ import numpy as np
 
 from spiel_cr.common.arrays import groups
 from spiel_cr.games.opening.batched_rules import BrokenRulesError
-from spiel_cr.policies.leaf_values import HistoryValues, LeafValue
+from spiel_cr.policies.leaf_values import HistoryValues
 from spiel_cr.resolving.lookahead.lookahead_tree import LookaheadTree
 
 
@@ -13,9 +13,19 @@ def nothing(game, histories):
     return np.zeros(len(histories))
 
 
+class FunctionValue(HistoryValues):
+    """Leaf values that a function of batched rules and histories computes."""
+
+    def __init__(self, function):
+        self.function = function
+
+    def __call__(self, game, histories, player=0, /):
+        return self.function(game, histories)
+
+
 def start(game, capacity, leaf=nothing, *, player=0, batched_rules=True):
     """Return a lookahead tree of the root, with a function of leaf values."""
-    value = leaf if isinstance(leaf, HistoryValues) else LeafValue(leaf, "histories")
+    value = leaf if isinstance(leaf, HistoryValues) else FunctionValue(leaf)
     return LookaheadTree.start(
         game, capacity, leaf=value, player=player, batched_rules=batched_rules
     )

@@ -17,7 +17,7 @@ import pyspiel
 from scipy import sparse
 
 from spiel_cr.abstraction.gameshrink.counts import list_entries, num_pairs
-from spiel_cr.games.public_tree import hands_by_board, public_nodes
+from spiel_cr.games.public_tree import hands_by_board
 from spiel_cr.games.public_tree.game import PublicTreeGame
 from spiel_cr.games.public_tree.payoff_matrices import (
     HandMatrix,
@@ -25,7 +25,7 @@ from spiel_cr.games.public_tree.payoff_matrices import (
     SparseMatrix,
     nonzero_entries,
 )
-from spiel_cr.games.public_tree.public_nodes import PrivateStateReader
+from spiel_cr.games.public_tree.public_nodes import Betting, PrivateStateReader
 
 # Matrices with more pairs of hands are summed board by board instead of listed.
 _MANY_PAIRS = 1_000_000
@@ -133,7 +133,7 @@ def coarsen(game: PublicTreeGame, partition: Partition) -> PublicTreeGame:
         payoff_matrices=tuple(
             _summed(matrix, partition) for matrix in game.payoff_matrices
         ),
-        reader=_ClassReader(game.reader, partition, game.finder),
+        reader=_ClassReader(game.reader, partition, game.betting),
     )
 
 
@@ -220,15 +220,15 @@ class _ClassReader:
     Attributes:
       reader: Reader of the original game.
       partition: Classes of its private states.
-      finder: Finder of public nodes, which determine the round of a state.
+      betting: The public tree, which determines the round of a state.
     """
 
     reader: PrivateStateReader
     partition: Partition
-    finder: public_nodes.Finder
+    betting: Betting
 
     def private_state(self, state: pyspiel.State, player: int) -> int:
-        r = self.finder.betting.round[self.finder.of_state(state)]
+        r = self.betting.round[self.betting.node_of(state)]
         signal = self.reader.private_state(state, player)
         return int(self.partition.labels[player][r][signal])
 

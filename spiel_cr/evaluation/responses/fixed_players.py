@@ -11,13 +11,14 @@ import pyspiel
 from open_spiel.python import policy as openspiel_policy
 
 from spiel_cr.common.draws import BELOW_ONE, choose
+from spiel_cr.games.histories import after_deals
 from spiel_cr.games.simulation.rules_source import RulesSource
 from spiel_cr.games.simulation.simulator import Positions
 from spiel_cr.games.simulation.state_source import Decision
 from spiel_cr.policies.bot_base import gives_policy, policy_at
 from spiel_cr.policies.bot_policies import restart_at
 from spiel_cr.policies.queries import distribution_at, shares
-from spiel_cr.policies.rollouts import REMEMBERED, Answers, first_decision
+from spiel_cr.policies.rollouts import REMEMBERED, Answers
 from spiel_cr.solvers.deep.infosets import Knowledge
 from spiel_cr.solvers.deep.network_policy import DeepPolicy
 from spiel_cr.solvers.mccfr.table.strategy import TableStrategy
@@ -123,7 +124,7 @@ class LegalPlayer(_SamplingPlayer):
           game: The game, whose first decision names the actions.
           policy: The policy, see `rollouts.by_legal_actions`.
         """
-        self._names, self._policy = first_decision(game), policy
+        self._names, self._policy = after_deals(game.new_initial_state()), policy
 
     def _probabilities(self, positions: Positions, places: np.ndarray) -> np.ndarray:
         player = int(positions.player[places[0]])

@@ -23,8 +23,9 @@ from spiel_cr.common.messages import progress_bar
 from spiel_cr.common.networks import Parameters
 from spiel_cr.evaluation.response_config import SearchConfig
 from spiel_cr.evaluation.responses.ismcts_bot import ISMCTSBRBot, Predictor
+from spiel_cr.games.histories import after_deals
 from spiel_cr.games.opening.game_checks import player_return, utility_bounds
-from spiel_cr.policies.rollouts import Answers, first_decision, play_on
+from spiel_cr.policies.rollouts import Answers, play_on
 
 # Largest number of information states whose answers are cached.
 _REMEMBERED = 100_000
@@ -198,7 +199,7 @@ def check_tensor(game: pyspiel.Game) -> None:
             f"{game}: the game has no information_state_tensor, the input of a "
             f"network; implement it in the game, or {remedy}"
         )
-    state = first_decision(game)
+    state = after_deals(game.new_initial_state())
     if state.is_terminal():
         return
     try:

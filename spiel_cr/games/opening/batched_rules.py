@@ -13,7 +13,7 @@ example.
 """
 
 import contextlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple, Protocol
 
 import numpy as np
@@ -266,6 +266,28 @@ class CheckedRules(NamedTuple):
             raise self._wrong("child", below, wanted)
         return below
 
+    def play(self, states: np.ndarray, actions: Iterable[int]) -> np.ndarray:
+        """Return the states after the same actions at all of them."""
+        for action in actions:
+            states = self.rules.child(states, np.full(len(states), action))
+        return states
+
+    def outcomes(
+        self, states: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+        """Return the states after each possible outcome at each chance node.
+
+        Returns:
+          The states, the index of the node and the outcome before each, int64, and its
+          probability, float64.
+        """
+        probabilities = self.chance_probabilities(states)
+        where, outcome = np.divmod(
+            np.flatnonzero(probabilities > 0), probabilities.shape[1]
+        )
+        below = self.rules.child(states[where], outcome)
+        return below, where, outcome, probabilities[where, outcome]
+
     def stuck(self, state: int, player: int) -> BrokenRulesError:
         """Return the error for a player that is to act without a legal action."""
         problem = (
@@ -298,8 +320,7 @@ class CheckedRules(NamedTuple):
 
     def _wrong(self, method: str, array: np.ndarray, wanted: str) -> InvalidGameError:
         return InvalidGameError(
-            f"{one_line(self.game)}: {method} of the batched rules gives "
-            f"{array.dtype} "
+            f"{one_line(self.game)}: {method} of the batched rules gives {array.dtype} "
             f"{list(array.shape)}; it must give {wanted}"
         )
 

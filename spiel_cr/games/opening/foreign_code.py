@@ -225,7 +225,9 @@ class _Examined:
         except BaseException as error:
             if isinstance(error, KeyboardInterrupt) and not plugins.is_raised(error):
                 raise
-            if isinstance(error, pyspiel.SpielError) and self._keeps_game():
+            values = getattr(self._state, "__dict__", {}).values()
+            kept = any(isinstance(value, pyspiel.Game) for value in values)
+            if isinstance(error, pyspiel.SpielError) and kept:
                 raise self._kept() from error
             raise self.wrong(method, error, "") from error
 
@@ -270,10 +272,6 @@ class _Examined:
             owner = type(self._owner).__name__
             place = f"{owner}.{method}, {self._where(method)}"
             raise InvalidGameError(f"{error} ({place})") from error
-
-    def _keeps_game(self) -> bool:
-        values = vars(self._state).values() if hasattr(self._state, "__dict__") else ()
-        return any(isinstance(value, pyspiel.Game) for value in values)
 
     def _kept(self) -> InvalidGameError:
         name = type(self._state).__name__

@@ -203,9 +203,8 @@ def _try_information(game: pyspiel.Game) -> None:
             except (AttributeError, NotImplementedError) as error:
                 raise InvalidGameError(
                     f"{one_line(game)}: information_state_string({player}) fails "
-                    f"({error}), and "
-                    f"spiel_cr needs to know what a player remembers; give the game's "
-                    f"states that method, or the game make_py_observer"
+                    f"({error}), and spiel_cr needs to know what a player remembers; "
+                    f"give the game's states that method, or the game make_py_observer"
                 ) from error
             return
         legal = [] if state.is_terminal() else state.legal_actions()
@@ -224,8 +223,7 @@ def check_state(state: pyspiel.State) -> None:
     if game.get_type().dynamics == pyspiel.GameType.Dynamics.SIMULTANEOUS:
         raise ValueError(
             f"state: it is of {one_line(game)}, whose moves are simultaneous, and "
-            f"players take "
-            f"turns here; pass states of spiel_cr.load_game({str(game)!r})"
+            f"players take turns here; pass states of spiel_cr.load_game({str(game)!r})"
         )
 
 
@@ -249,8 +247,7 @@ def feature_count(game: Any, features: str) -> int:
     if not getattr(game.get_type(), f"provides_{features}_tensor"):
         raise ValueError(
             f"features={features}: {one_line(game)} offers no {features}_tensor, which "
-            f"a network "
-            f"reads; implement it in the game, or choose other features or "
+            f"a network reads; implement it in the game, or choose other features or "
             f"network=table"
         )
     return int(np.prod(getattr(game, f"{features}_tensor_shape")()))

@@ -22,7 +22,7 @@ from spiel_cr.games.opening import (
 )
 from spiel_cr.games.opening.batched_rules import BatchedRules
 from spiel_cr.games.opening.game_strings import load_string
-from spiel_cr.games.opening.origins import check_drawn, is_python, load_again
+from spiel_cr.games.opening.origins import check_drawn, is_python
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -42,11 +42,6 @@ class Opened:
     def rules(self) -> BatchedRules | None:
         """The game's batched rules, or None if it does not have them."""
         return batched_rules.of_game(self.game)
-
-    @functools.cached_property
-    def again(self) -> pyspiel.Game:
-        """The game loaded again by its string, if that gives an equal game."""
-        return load_again(self.game) or self.game
 
 
 class HasGame(Protocol):

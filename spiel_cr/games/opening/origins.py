@@ -60,9 +60,8 @@ def check_drawn(game: pyspiel.Game) -> None:
     if drawn:
         raise InvalidGameError(
             f"{one_line(game)}: {drawn[0]} draws its noise while the game is walked, "
-            f"so that two "
-            f"walks give different games; leave it out, or write the game with its "
-            f"noise to a file for efg_game"
+            f"so that two walks give different games; leave it out, or write the game "
+            f"with its noise to a file for efg_game"
         )
 
 

@@ -32,6 +32,7 @@ import numpy as np
 import pyspiel
 
 from spiel_cr.common import memory
+from spiel_cr.common.pairs import ordered_pair
 from spiel_cr.games.opening.batched_rules import BatchedRules
 from spiel_cr.games.opening.opened import Opened
 
@@ -137,13 +138,9 @@ class AbruptGame:
                     continue
                 yield infosets
                 for outcome, hit in (("S", bits), ("F", 0 * bits)):
-                    stones_after, seen_after = (
-                        player_stones[:, None] | hit,
-                        rejected_by[:, None] | bits ^ hit,
-                    )
-                    below.append(
-                        (outcomes + outcome, stones_after.ravel(), seen_after.ravel())
-                    )
+                    stones = (player_stones[:, None] | hit).ravel()
+                    seen = (rejected_by[:, None] | bits ^ hit).ravel()
+                    below.append((outcomes + outcome, stones, seen))
             above = below
 
     def _possible(
@@ -274,17 +271,13 @@ class Leaves:
             reach = self.reach[player][actor.outcomes][orders].sum(axis=0)
             rejected_by = tuple((*actor.rejected_by[w], s) for w, s in ways)
             failed = AbruptKnowledge(actor.outcomes + "F", rejected_by, orders, reach)
-            self._attempt(
-                form._replace(knowledge=_pair(player, failed, other)), only[1:]
-            )
+            knowledge = ordered_pair(player, failed, other)
+            self._attempt(form._replace(knowledge=knowledge), only[1:])
 
     def _succeed(self, form: Form, player: int, only: tuple[int, ...]) -> None:
         """Enumerate the attempts that succeed; see `_attempt`."""
-        game, actor, other = (
-            self.game,
-            form.knowledge[player],
-            form.knowledge[1 - player],
-        )
+        game = self.game
+        actor, other = form.knowledge[player], form.knowledge[1 - player]
         left = game.cells - len(form.owners)
         free = game.free[form.stones[0] | form.stones[1], :left]
         if only:
@@ -311,7 +304,7 @@ class Leaves:
         orders, reach = orders[:, world, place], reach[world, place]
         got = AbruptKnowledge(actor.outcomes + "S", actor.rejected_by, orders, reach)
         same = other._replace(orders=other.orders[:, world], reach=other.reach[world])
-        knowledge = _pair(player, got, same)
+        knowledge = ordered_pair(player, got, same)
         self._attempt(Form(after, (*form.owners, player), cells, knowledge), only[1:])
 
     def value(self, player: int) -> float:
@@ -330,12 +323,6 @@ class Leaves:
             left = self.game.cells - len(outcomes)
             below[outcomes] = total.reshape(-1, left).max(axis=1)
         return float(below[""][0])
-
-
-def _pair(
-    player: int, actor: AbruptKnowledge, other: AbruptKnowledge
-) -> tuple[AbruptKnowledge, AbruptKnowledge]:
-    return (actor, other) if player == 0 else (other, actor)
 
 
 def _add(totals: np.ndarray, places: np.ndarray, amounts: np.ndarray) -> None:

@@ -18,7 +18,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
-from spiel_cr.common.arrays import ranges
+from spiel_cr.common.arrays import places_in, ranges
 from spiel_cr.common.errors import GameTooLargeError
 from spiel_cr.common.jax_utils import typed
 from spiel_cr.games.phantom.sides import Incidence, Side, by_world
@@ -29,8 +29,6 @@ from spiel_cr.games.sequence_form.decisions import Payoffs, sum_payoffs
 _GROUP_OVERHEAD = 2000
 # Number of rows of indices per step of a loop, the fastest in measurements.
 _ROWS = 16
-# Gathers of single entries.
-_ENTRIES = lax.GatherDimensionNumbers((), (0,), (0,))
 # Largest number of pairs of sequences that are listed.
 _MOST_LISTED = 20_000_000
 # Number of sequences whose sums are computed at once.
@@ -39,36 +37,28 @@ _CHUNK = 1 << 19
 
 @jax.tree_util.register_dataclass
 @dataclasses.dataclass(frozen=True)
-class PhantomProduct:
+class PhantomProduct(treeplex.Coupling):
     """Leaf values through terminal worlds; see `treeplex.Coupling`.
 
     Attributes:
       reach: int32 [k, n] for each group of n worlds, positions of the opponent's k
         sequences that are consistent with each of them; worlds are numbered group by
         group.
-      payoff: The player's utility in each world, and 0 for padding, float [W + 1].
+      payoffs: The player's utility in each world, and 0 for padding, float [W + 1].
       rows: int32 [k, n] for each group of n sequences of the player, the k worlds of
         each.
     """
 
     reach: tuple[jax.Array, ...]
-    payoff: jax.Array
+    payoffs: jax.Array
     rows: tuple[jax.Array, ...]
 
     def leaf_values(self, other_reach: jax.Array) -> jax.Array:
         """Return leaf values, float [L]; see `Coupling`."""
         into = [_gathered(other_reach, places) for places in self.reach]
-        none = jnp.zeros(self.payoff.size - sum(map(len, into)), other_reach.dtype)
-        weighted = self.payoff * jnp.concatenate([*into, none])
+        none = jnp.zeros(self.payoffs.size - sum(map(len, into)), other_reach.dtype)
+        weighted = self.payoffs * jnp.concatenate([*into, none])
         return jnp.concatenate([_gathered(weighted, places) for places in self.rows])
-
-    def largest(self) -> float:
-        """Return the largest absolute payoff."""
-        return float(np.abs(self.payoff).max(initial=0))
-
-    def rescaled(self, exponent: int) -> "PhantomProduct":
-        """Return the same product with payoffs divided by 2^exponent."""
-        return dataclasses.replace(self, payoff=treeplex.divide(self.payoff, exponent))
 
     @property
     def num_payoffs(self) -> int:
@@ -90,10 +80,7 @@ def _gathered(vector: jax.Array, places: jax.Array) -> jax.Array:
     def add(total: jax.Array, rows: jax.Array) -> jax.Array:
         for row in rows:
             # Indexing would look for negative ones, which took a fifth of the time.
-            total = total + lax.gather(
-                *(vector, row[:, None], _ENTRIES, (1,)),
-                mode=lax.GatherScatterMode.PROMISE_IN_BOUNDS,
-            )
+            total = total + treeplex.gather(vector, row)
         return total
 
     def step(i: jax.Array, total: jax.Array) -> jax.Array:
@@ -139,10 +126,10 @@ def build(sides: tuple[Side, Side], utility: np.ndarray) -> layout.SequenceForm:
         placed = list(both.map(place, (0, 1)))
         first, second = both.map(couple, (0, 1))
     return layout.SequenceForm(
-        functools.partial(layout.constant, (sides[0].decisions, sides[1].decisions)),
+        layout.constant((sides[0].decisions, sides[1].decisions)),
         functools.partial(_list, sides, utility),
-        functools.partial(layout.constant, (placed[0][0], placed[1][0])),
-        functools.partial(layout.constant, (first, second)),
+        layout.constant((placed[0][0], placed[1][0])),
+        layout.constant((first, second)),
     )
 
 
@@ -166,8 +153,7 @@ def _product(
     count = len(utility)
     starts, sequences = by_world(opponent_incidence, count)
     reach, order = _grouped(starts, positions[sequences], 0, None)
-    number = np.full(count + 1, count, np.int32)
-    number[order] = np.arange(len(order), dtype=np.int32)
+    number = places_in(order, count + 1, absent=count)
     payoff = np.zeros(count + 1)
     payoff[number[:-1]] = utility
     payoff[-1] = 0.0

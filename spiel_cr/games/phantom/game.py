@@ -12,6 +12,7 @@ import pyspiel
 
 from spiel_cr.common import memory
 from spiel_cr.common.messages import announce, short_repr
+from spiel_cr.common.pairs import pair
 from spiel_cr.games.histories import TERMINAL
 from spiel_cr.games.opening.opened import Openable, open_game
 from spiel_cr.games.phantom import footprint, form
@@ -78,17 +79,15 @@ class PhantomGame:
         """A hash of infosets and legal actions; equal if one policy fits both games."""
         digest = hashlib.sha256()
         for side in self.sides:
-            for part in (side.decisions.parent, side.decisions.num_actions):
-                digest.update(np.ascontiguousarray(part).data)
-            for part in (side.actions, side.answer):
+            points = side.decisions
+            for part in (points.parent, points.num_actions, side.actions, side.answer):
                 digest.update(np.ascontiguousarray(part).data)
         return digest.hexdigest()
 
     @property
     def pairs(self) -> tuple[int, int]:
         """Number of pairs of a terminal world and a last sequence, of each player."""
-        first, second = (len(side.incidence.worlds) for side in self.sides)
-        return first, second
+        return pair(len(side.incidence.worlds) for side in self.sides)
 
     @property
     def num_terminals(self) -> int:
@@ -103,29 +102,25 @@ class PhantomGame:
     def _keys(self) -> tuple[np.ndarray, np.ndarray]:
         """For each player int64 [I], ascending: parent sequence and last answer."""
         answers = self.worlds.num_answers
-        first, second = (
+        return pair(
             side.decisions.parent.astype(np.int64) * answers + side.answer
             for side in self.sides
         )
-        return first, second
 
     @functools.cached_property
     def first_sequences(self) -> tuple[np.ndarray, np.ndarray]:
         """Sequence of each infoset's first action, int32 [I], for each player."""
-        first, second = (side.decisions.first_sequence for side in self.sides)
-        return first, second
+        return pair(side.decisions.first_sequence for side in self.sides)
 
     @property
     def decisions(self) -> tuple[Decisions, Decisions]:
         """Decision points of both players."""
-        first, second = (side.decisions for side in self.sides)
-        return first, second
+        return pair(side.decisions for side in self.sides)
 
     @functools.cached_property
     def _owners(self) -> tuple[np.ndarray, np.ndarray]:
         """For each player int32 [S], the infoset at which each sequence ends."""
-        first, second = (decisions.owner for decisions in self.decisions)
-        return first, second
+        return pair(decisions.owner for decisions in self.decisions)
 
     @functools.cached_property
     def world_rules(self) -> "PhantomWorldRules":
@@ -191,7 +186,7 @@ class PhantomGame:
         Yields:
           Infosets, and int16 [n, L], the actions to each, -1 after the last one.
         """
-        side, worlds = self.sides[player], self.worlds
+        side = self.sides[player]
         owner, levels = side.decisions.owner, side.decisions.levels()
         for begin in range(0, len(side.decisions), _CHUNK):
             part = slice(begin, min(begin + _CHUNK, len(side.decisions)))
@@ -201,10 +196,8 @@ class PhantomGame:
                 above = side.decisions.parent[infosets]
                 attempts.append(np.where(infosets < 0, 0, side.actions[above - 1]))
                 infosets = np.where(infosets < 0, -1, owner[above])
-            yield (
-                part,
-                self._merged(player, levels[part], attempts, side.world[part], worlds),
-            )
+            last = side.world[part]
+            yield part, self._merged(player, levels[part], attempts, last)
 
     def with_failures(self, history: Sequence[int], player: int) -> list[int]:
         """Return a history in which the other player makes all rejected attempts first.
@@ -230,7 +223,6 @@ class PhantomGame:
         counts: np.ndarray,
         attempts: list[np.ndarray],
         last: np.ndarray,
-        worlds: Worlds,
     ) -> np.ndarray:
         """Merge a player's attempts with the successful moves of a world.
 
@@ -239,10 +231,8 @@ class PhantomGame:
           counts: Number of attempts before each infoset, int [n].
           attempts: The attempts, the last one first, int16 [n] each.
           last: Worlds at the infosets, int32 [n].
-          worlds: Worlds of the game.
         """
-        path: list[np.ndarray] = []
-        at = last
+        worlds, path, at = self.worlds, list[np.ndarray](), last
         while (at > 0).any():
             path.append(np.where(at > 0, worlds.action[at], -1))
             at = np.where(at > 0, worlds.parent[at], 0)
@@ -250,11 +240,7 @@ class PhantomGame:
         depth = sum(((step >= 0).astype(np.int64) for step in path), np.zeros_like(n))
         tries = np.stack([*attempts, np.zeros(len(n), np.int16)])
         wins = np.stack([*path, np.zeros(len(n), np.int16)])
-        world, tried, num_successes = (
-            np.zeros_like(n),
-            np.zeros_like(n),
-            np.zeros_like(n),
-        )
+        world, tried, num_successes = np.zeros((3, len(n)), np.int64)
         steps: list[np.ndarray] = []
         while True:
             acts = worlds.player[world] == player
@@ -398,5 +384,5 @@ def phantom_game(
     worlds = walk_worlds(opened.game, rules, memory_limit)
     room = footprint.MemoryCounter(opened.game, memory_limit)
     with ThreadPoolExecutor(2) as both:
-        first, second = both.map(lambda p: walk_side(worlds, p, room.take), (0, 1))
-    return PhantomGame(opened.game, rules, worlds, (first, second))
+        sides = pair(both.map(lambda p: walk_side(worlds, p, room.take), (0, 1)))
+    return PhantomGame(opened.game, rules, worlds, sides)

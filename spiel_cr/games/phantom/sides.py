@@ -169,14 +169,9 @@ def walk_side(worlds: Worlds, player: int, take: Callable[[int, int], None]) -> 
         for begin in range(0, len(in_world), _CHUNK):
             part = slice(begin, begin + _CHUNK)
             for attempt in range(level.width):
+                pairs_of_part = infosets[part], in_world[part]
                 new, done = _attempt(
-                    worlds,
-                    decisions,
-                    ends,
-                    level,
-                    infosets[part],
-                    in_world[part],
-                    attempt,
+                    *(worlds, decisions, ends, level), *pairs_of_part, attempt
                 )
                 following += new
                 pairs.append(done)
@@ -192,15 +187,13 @@ def walk_side(worlds: Worlds, player: int, take: Callable[[int, int], None]) -> 
         infoset, attempts = np.divmod(place, level.width)
         tried = tried[infoset] | 1 << attempts
     none = [np.zeros(0, np.int32)]
-    decision_points = Decisions(
-        np.concatenate(parents), np.concatenate([*none, *counts])
-    )
+    points = Decisions(np.concatenate(parents), np.concatenate([*none, *counts]))
     return Side(
-        decision_points,
+        points,
         np.concatenate(answers),
         np.concatenate([np.zeros(0, np.int16), *actions]),
         np.concatenate([*none, *where]),
-        _incidence(worlds, pairs, decision_points.num_sequences),
+        _incidence(worlds, pairs, points.num_sequences),
     )
 
 
@@ -253,17 +246,9 @@ def _incidence(
     sequence = np.concatenate([some for some, _ in pairs])
     world = terminal[np.concatenate([some for _, some in pairs])]
     pairs.clear()
-    starts, order = _sorted(sequence, num_sequences)
+    one_each = np.arange(len(sequence) + 1, dtype=np.int32)
+    starts, order = _transposed(one_each, sequence, num_sequences)
     return Incidence(starts, world[order])
-
-
-def _sorted(labels: np.ndarray, count: int) -> tuple[np.ndarray, np.ndarray]:
-    """Return the start of each label, and a stable order of items by labels."""
-    items = np.arange(len(labels) + 1, dtype=np.int32)
-    one_each = np.ones(len(labels), bool)
-    matrix = sparse.csr_array((one_each, labels, items), shape=(len(labels), count))
-    by_label = matrix.tocsc()
-    return by_label.indptr, by_label.indices
 
 
 def by_world(incidence: Incidence, count: int) -> tuple[np.ndarray, np.ndarray]:
@@ -272,8 +257,19 @@ def by_world(incidence: Incidence, count: int) -> tuple[np.ndarray, np.ndarray]:
     Returns:
       The start of each world's sequences, int [count + 1], and the sequences.
     """
-    starts, pairs = incidence.starts, incidence.worlds
-    one_each = np.ones(len(pairs), bool)
-    matrix = sparse.csr_array((one_each, pairs, starts), (len(starts) - 1, count))
-    columns = matrix.tocsc()
-    return columns.indptr, columns.indices
+    return _transposed(incidence.starts, incidence.worlds, count)
+
+
+def _transposed(
+    starts: np.ndarray, columns: np.ndarray, count: int
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return the start of each column's rows, and the rows, of a sparse matrix.
+
+    Args:
+      starts: Start of each row's columns, int [n + 1].
+      columns: Columns of all rows, row by row, int32.
+      count: Number of columns.
+    """
+    entries = np.ones(len(columns), bool), columns, starts
+    matrix = sparse.csr_array(entries, (len(starts) - 1, count)).tocsc()
+    return matrix.indptr, matrix.indices

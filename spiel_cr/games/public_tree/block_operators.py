@@ -24,7 +24,7 @@ import jax.numpy as jnp
 import numpy as np
 import scipy.sparse
 
-from spiel_cr.common.arrays import joint_components
+from spiel_cr.common.arrays import joint_components, ranges
 from spiel_cr.common.jax_utils import typed
 from spiel_cr.games.sequence_form.packing import groups
 
@@ -105,13 +105,13 @@ class DenseMatrix(MatrixOperator):
         return jnp.einsum("li,ij->lj", x, values)
 
 
-class BlockGroup(NamedTuple):
-    """Blocks of similar sizes, padded to the same size.
+class EntryGroup(NamedTuple):
+    """Entries of similar blocks, or of similar rows, padded to the same size.
 
     Attributes:
-      private_state: The opponent's private states of each block, int32 [B, h']; 0 at
-        padding.
-      values: The player's utility, float [B, h', h]; 0 at padding.
+      private_state: The opponent's private states, 0 at padding: of each block, int32
+        [B, h'], or of r private states with w entries each, int32 [w, r].
+      values: The player's utility, 0 at padding, float [B, h', h] or [w, r].
     """
 
     private_state: jax.Array
@@ -129,7 +129,7 @@ class DenseBlocks(MatrixOperator):
         by block, followed by one zero, int32 [H].
     """
 
-    groups: tuple[BlockGroup, ...]
+    groups: tuple[EntryGroup, ...]
     place: jax.Array
 
     def apply(self, x: jax.Array) -> jax.Array:
@@ -170,18 +170,6 @@ class BlockRuns(MatrixOperator):
         return jnp.concatenate(parts, axis=1)
 
 
-class SparseGroup(NamedTuple):
-    """Private states with similar numbers of entries, padded to the same number.
-
-    Attributes:
-      private_state: The opponent's private states, int32 [w, r]; 0 at padding.
-      values: The player's utility, float [w, r]; 0 at padding.
-    """
-
-    private_state: jax.Array
-    values: jax.Array
-
-
 @jax.tree_util.register_dataclass
 @dataclasses.dataclass(frozen=True)
 class SparseRows(MatrixOperator):
@@ -193,7 +181,7 @@ class SparseRows(MatrixOperator):
         followed by one zero, int32 [H].
     """
 
-    groups: tuple[SparseGroup, ...]
+    groups: tuple[EntryGroup, ...]
     place: jax.Array
 
     def apply(self, x: jax.Array) -> jax.Array:
@@ -342,7 +330,7 @@ class _Components:
                 column_within[entries.col[chosen]],
                 row_within[entries.row[chosen]],
             ] = entries.data[chosen]
-            blocks.append(BlockGroup(typed(private_state), typed(values)))
+            blocks.append(EntryGroup(typed(private_state), typed(values)))
             size += number * high
         place[place < 0] = size
         return DenseBlocks(tuple(blocks), typed(place.astype(np.int32)))
@@ -362,17 +350,14 @@ def _sparse_rows(matrix: scipy.sparse.csr_array, counts: np.ndarray) -> SparseRo
         values = np.where(padding, 0.0, matrix.data[entry])
         place[rows] = size + np.arange(len(rows), dtype=np.int32)
         size += len(rows)
-        groups_of_rows.append(SparseGroup(typed(column), typed(values)))
+        groups_of_rows.append(EntryGroup(typed(column), typed(values)))
     return SparseRows(tuple(groups_of_rows), typed(place))
 
 
 def number_within(owner: np.ndarray) -> np.ndarray:
     """Return int64 [n], 0, 1, 2, ... for the members of each owner, in input order."""
-    order = np.argsort(owner, kind="stable")
-    begins = np.flatnonzero(np.diff(owner[order], prepend=-1))
-    counts = np.diff(np.append(begins, len(owner)))
     number = np.empty(len(owner), np.int64)
-    number[order] = np.arange(len(owner)) - np.repeat(begins, counts)
+    number[np.argsort(owner, kind="stable")] = ranges(0, np.bincount(owner))
     return number
 
 

@@ -83,18 +83,18 @@ def sequence_map(
       InvalidGameError: If legal actions differ, or the game tree has no infoset for
         some private state.
     """
-    infosets, finder = tree.infosets[player], public_tree_game.finder
+    infosets, betting = tree.infosets[player], public_tree_game.betting
     decisions = public_tree_game.public_decisions[player]
     sequences = np.zeros(infosets.decisions.num_sequences, np.int32)
     visited = np.zeros(int(decisions.first_infoset[-1]), bool)
     for infoset, first in enumerate(infosets.decisions.first_sequence.tolist()):
         state = tree.state_at(int(infosets.history[infoset]))
-        node = finder.of_state(state)
+        node = betting.node_of(state)
         private_state = public_tree_game.reader.private_state(state, player)
-        if finder.actions(node) != state.legal_actions():
+        if betting.actions(node) != state.legal_actions():
             raise InvalidGameError(
                 f"{public_tree_game.game}: after {state.history()} player {player} has "
-                f"the actions {state.legal_actions()}, but {finder.actions(node)} in "
+                f"the actions {state.legal_actions()}, but {betting.actions(node)} in "
                 f"the public-tree game; correct the declaration"
             )
         j, count = decisions.place(node), len(state.legal_actions())
@@ -107,9 +107,8 @@ def sequence_map(
         private_state = infoset - int(decisions.first_infoset[j])
         raise InvalidGameError(
             f"{public_tree_game.game}: player {player} never has private state "
-            f"{private_state} after actions "
-            f"{public_tree_game.betting.path(int(decisions.node[j]))}; correct the "
-            f"declaration"
+            f"{private_state} after actions {betting.path(int(decisions.node[j]))}; "
+            f"correct the declaration"
         )
     return sequences
 
@@ -118,16 +117,14 @@ def _place(public_tree_game: PublicTreeGame, player: int, sequence: int) -> str:
     """Return a description of a sequence."""
     if not sequence:
         return f"no action of player {player}"
-    decisions, finder = (
-        public_tree_game.public_decisions[player],
-        public_tree_game.finder,
-    )
+    decisions = public_tree_game.public_decisions[player]
+    betting = public_tree_game.betting
     j = int(np.searchsorted(decisions.first_sequence, sequence, side="right")) - 1
     node, count = int(decisions.node[j]), int(decisions.num_actions[j])
     private_state, action = divmod(sequence - int(decisions.first_sequence[j]), count)
-    r = int(public_tree_game.betting.round[node])
+    r = int(betting.round[node])
     name = public_tree_game.reader.name(player, r, private_state)
     return (
-        f"action {finder.actions(node)[action]} of player {player} with {name!r} after "
-        f"actions {public_tree_game.betting.path(node)}"
+        f"action {betting.actions(node)[action]} of player {player} with {name!r} "
+        f"after actions {betting.path(node)}"
     )

@@ -19,8 +19,9 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from spiel_cr.common.arrays import ranges
+from spiel_cr.common.arrays import pieces, ranges
 from spiel_cr.common.jax_utils import typed
+from spiel_cr.common.pairs import map_pair
 from spiel_cr.games.public_tree import matrix_operators
 from spiel_cr.games.public_tree.payoff_matrices import HandMatrix, PayoffMatrix
 from spiel_cr.games.public_tree.places import (
@@ -31,7 +32,7 @@ from spiel_cr.games.public_tree.places import (
     slices_of,
 )
 from spiel_cr.games.public_tree.products import ConstantRows, ConstantTotal, Product
-from spiel_cr.games.public_tree.public_nodes import Betting, LeafTerms, ancestors
+from spiel_cr.games.public_tree.public_nodes import ancestors
 from spiel_cr.games.public_tree.public_terms import (
     Constants,
     Parents,
@@ -40,10 +41,8 @@ from spiel_cr.games.public_tree.public_terms import (
     list_payoffs,
     logical_decisions,
     num_private_states,
-    public_form,
 )
 from spiel_cr.games.sequence_form import layout, treeplex
-from spiel_cr.games.sequence_form.decisions import Decisions
 from spiel_cr.games.sequence_form.treeplex import Slices
 
 # Up to this number, entries are faster one by one than as products of matrices.
@@ -54,49 +53,10 @@ Places: TypeAlias = Callable[[], tuple[PlayerPlaces, PlayerPlaces]]
 ROUNDING = 16 * float(np.finfo(np.float64).eps)
 
 
-def build_sequence_form(
-    betting: Betting,
-    parents: Parents,
-    payoff_matrices: Sequence[PayoffMatrix],
-    terms: LeafTerms,
-    *,
-    rake: LeafTerms | None = None,
-    products: bool | None = None,
-) -> layout.SequenceForm:
-    """Build the sequence form of a public-tree game from the fields of the game.
-
-    Args:
-      betting: Public tree; see `PublicTreeGame`.
-      parents: Parents of private states; see `PublicTreeGame`.
-      payoff_matrices: Payoff matrices; see `PublicTreeGame`.
-      terms: Stakes and payoff matrices at the leaves; see `PublicTreeGame`.
-      rake: Payments of both players; see `PublicTreeGame`.
-      products: Whether leaf values are products of payoff matrices. If False, the
-        entries of the coupling are listed one by one, as those of a built game tree;
-        if None, the faster of the two is chosen.
-
-    Raises:
-      GameTooLargeError: If the entries are to be listed, and there are too many.
-    """
-    sides, by_sequence = public_form(betting, terms)
-    if rake is not None:
-        _, payments = public_form(betting, rake)
-        return build(sides, parents, payoff_matrices, by_sequence, rake=payments)
-    if products is None:
-        pairs = np.array([_num_entries(matrix) for matrix in payoff_matrices])
-        products = bool(pairs[terms.matrix].sum() > _FEW_PAYOFFS)
-    if products:
-        return build(sides, parents, payoff_matrices, by_sequence)
-    payoffs = list_payoffs(sides, parents, payoff_matrices, by_sequence)
-    return layout.build(_decisions(sides, parents), payoffs)
-
-
-def _decisions(
-    sides: tuple[PublicSide, PublicSide], parents: Parents
-) -> tuple[Decisions, Decisions]:
-    """Return both players' decision points."""
-    first, second = map(logical_decisions, sides, parents)
-    return first, second
+def are_few(payoff_matrices: Sequence[PayoffMatrix], terms: PublicTerms) -> bool:
+    """Return whether payoffs are faster one by one than as products of matrices."""
+    pairs = np.array([_num_entries(matrix) for matrix in payoff_matrices])
+    return bool(pairs[terms.matrix].sum() <= _FEW_PAYOFFS)
 
 
 def _num_entries(matrix: PayoffMatrix) -> float:
@@ -124,10 +84,10 @@ def build(
       constants: Additional payoffs that depend on one player's sequence alone.
       rake: Payments that both players lose, as terms; None: the game is zero-sum.
     """
-    places = layout.Once(functools.partial(_places, sides, parents))
+    places = layout.Once(functools.partial(map_pair, place, sides, parents))
     arrays = functools.partial(_arrays, places, payoff_matrices, terms, constants, rake)
     return layout.SequenceForm(
-        functools.partial(_decisions, sides, parents),
+        functools.partial(map_pair, logical_decisions, sides, parents),
         functools.partial(
             list_payoffs, sides, parents, payoff_matrices, terms, constants
         ),
@@ -137,18 +97,9 @@ def build(
     )
 
 
-def _places(
-    sides: tuple[PublicSide, PublicSide], parents: Parents
-) -> tuple[PlayerPlaces, PlayerPlaces]:
-    """Return the positions of both players' decisions."""
-    first, second = map(place, sides, parents)
-    return first, second
-
-
 def _layouts(places: Places) -> tuple[layout.PositionMap, layout.PositionMap]:
     """Return the positions of both players' logical numbers."""
-    first, second = map(position_map, places())
-    return first, second
+    return map_pair(position_map, places())
 
 
 def _arrays(
@@ -264,7 +215,7 @@ class _Coupling:
         product = Product(
             matrix=matrix_operators.make_operator(scaled, self.player),
             reach=slices_of(other.position[opponent_sequence], width),
-            stake=typed(stake),
+            payoffs=typed(stake),
             rows=slices_of(row * width, width) if shared else None,
             opponent_states=behind,
             player_states=None if above is None else typed(above),
@@ -363,7 +314,6 @@ def _level(
     taken: list[list[Slices]] = [[] for _ in sources[1:]]
     for block, scale in zip(places.levels[number], scales[number], strict=True):
         members, hands = block.members, block.hands
-        n = len(members)
         actions = np.arange(block.num_actions)[:, None]
         legal = actions < side.num_actions[members]
         sequence = np.where(legal, first[members] + actions, 0).reshape(-1)
@@ -383,7 +333,6 @@ def _level(
             full = np.repeat(legal, hands, axis=1)
             uniform.append(typed(np.repeat(even, hands, axis=1)))
             tolerance.append(typed(np.where(full, small, np.inf)))
-        assert tolerance[-1].shape[1] == n * hands
     more = [
         (a, b)
         for to, come in zip(into, taken, strict=True)
@@ -409,9 +358,7 @@ def absolute_row_sums(matrix: PayoffMatrix, player: int) -> np.ndarray:
     if not isinstance(matrix, HandMatrix):
         entries = matrix.coordinates()
         sums: np.ndarray = np.bincount(
-            entries[player],
-            np.abs(entries.values),
-            minlength=matrix.shape[player],
+            entries[player], np.abs(entries.values), minlength=matrix.shape[player]
         )
         return sums
     hands, opponent_hands = matrix.hands[player], matrix.hands[1 - player]
@@ -437,7 +384,6 @@ def _infoset_scales(places: PlayerPlaces, below: np.ndarray) -> list[list[np.nda
       For each level and block float64 [N].
     """
     scales: list[list[np.ndarray]] = []
-    end = places.size
     starts = [1]
     for blocks in places.levels:
         sizes = [b.num_actions * len(b.members) * b.hands for b in blocks]
@@ -453,13 +399,8 @@ def _infoset_scales(places: PlayerPlaces, below: np.ndarray) -> list[list[np.nda
             level_scales.append(scale)
             if number:
                 above = below[starts[number - 1] : begin]
-                done = 0
-                for some in block.parent:
-                    positions = np.asarray(some.starts)[:, None] + np.arange(some.width)
-                    part = scale[done : done + len(some)]
-                    np.add.at(above, positions.reshape(-1), part)
-                    done += len(some)
+                parts = pieces(scale, map(len, block.parent))
+                for some, part in zip(block.parent, parts, strict=True):
+                    np.add.at(above, some.positions, part)
         scales.append(level_scales)
-        end = begin
-    assert end == 1
     return scales[::-1]

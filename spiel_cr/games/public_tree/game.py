@@ -25,18 +25,23 @@ import pyspiel
 
 from spiel_cr.common.errors import InvalidGameError
 from spiel_cr.common.messages import short_repr
+from spiel_cr.common.pairs import map_pair
 from spiel_cr.games.histories import TERMINAL
 from spiel_cr.games.public_tree import form
 from spiel_cr.games.public_tree.payoff_matrices import HandMatrix, PayoffMatrix
 from spiel_cr.games.public_tree.public_nodes import (
     Betting,
-    Finder,
     LeafTerms,
     PrivateStateReader,
     PublicDecisions,
     ancestors,
 )
-from spiel_cr.games.public_tree.public_terms import logical_decisions, public_form
+from spiel_cr.games.public_tree.public_terms import (
+    list_payoffs,
+    logical_decisions,
+    public_form,
+)
+from spiel_cr.games.sequence_form import layout
 from spiel_cr.games.sequence_form.decisions import Decisions
 from spiel_cr.games.sequence_form.layout import SequenceForm
 
@@ -84,22 +89,37 @@ class PublicTreeGame:
         return self.build_sequence_form()
 
     def build_sequence_form(self, *, products: bool | None = None) -> SequenceForm:
-        """Build the game in sequence form; for the arguments see `form.py`."""
-        parts = self.betting, self.parents, self.payoff_matrices, self.terms
-        return form.build_sequence_form(*parts, rake=self.rake, products=products)
+        """Build the game in sequence form.
+
+        Args:
+          products: Whether leaf values are products of payoff matrices. If False, the
+            entries of the coupling are listed one by one, as those of a built game
+            tree; if None, the faster of the two is chosen. With rake they are products.
+
+        Raises:
+          GameTooLargeError: If the entries are to be listed, and there are too many.
+        """
+        sides, terms = public_form(self.betting, self.terms)
+        parts = sides, self.parents, self.payoff_matrices, terms
+        if self.rake is not None:
+            _, payments = public_form(self.betting, self.rake)
+            return form.build(*parts, rake=payments)
+        if products is None:
+            products = not form.are_few(self.payoff_matrices, terms)
+        if products:
+            return form.build(*parts)
+        return layout.build(self.decisions, list_payoffs(*parts))
 
     @functools.cached_property
     def decisions(self) -> tuple[Decisions, Decisions]:
         """Infosets of both players, one public decision after another."""
         sides, _ = public_form(self.betting, self.terms)
-        first, second = map(logical_decisions, sides, self.parents)
-        return first, second
+        return map_pair(logical_decisions, sides, self.parents)
 
     @functools.cached_property
     def public_decisions(self) -> tuple[PublicDecisions, PublicDecisions]:
         """Places of both players' infosets and sequences, by public decision."""
-        first, second = map(self._public_decisions, range(2))
-        return first, second
+        return map_pair(self._public_decisions, range(2))
 
     def _public_decisions(self, player: int) -> PublicDecisions:
         betting = self.betting
@@ -117,11 +137,6 @@ class PublicTreeGame:
             first_sequence=np.concatenate([[1], 1 + sequences]),
         )
 
-    @functools.cached_property
-    def finder(self) -> Finder:
-        """Public nodes by the actions that lead to them."""
-        return Finder(self.game, self.betting)
-
     def _located(self, player: int, infoset: int) -> tuple[int, int]:
         """Return the public node and the private state of an infoset."""
         decisions = self.public_decisions[player]
@@ -131,13 +146,13 @@ class PublicTreeGame:
     def actions(self, player: int, infoset: int) -> np.ndarray:
         """Return OpenSpiel's legal actions at an infoset, integers [A], ascending."""
         node, _ = self._located(player, infoset)
-        return np.array(self.finder.actions(node))
+        return np.array(self.betting.actions(node))
 
     def sequence_actions(self, player: int) -> np.ndarray:
         """Return OpenSpiel's action of each sequence but the empty one, [S - 1]."""
         decisions, action = self.public_decisions[player], self.betting.action
         blocks = zip(decisions.node, decisions.num_private_states, strict=True)
-        parts = [np.tile(action[self.finder.children(x)], n) for x, n in blocks]
+        parts = [np.tile(action[self.betting.children(x)], n) for x, n in blocks]
         return np.concatenate([np.zeros(0, action.dtype), *parts])
 
     def label(self, player: int, infoset: int) -> str:
@@ -153,9 +168,9 @@ class PublicTreeGame:
         Raises:
           ValueError: If no player acts there, or the state is of another game.
         """
-        node, finder = self.finder.of_state(state), self.finder
+        node = self.betting.node_of(state)
         player, legal = state.current_player(), sorted(state.legal_actions())
-        actions = finder.actions(node)
+        actions = self.betting.actions(node)
         if player < 0 or self.betting.player[node] != player or actions != legal:
             raise ValueError(
                 f"state: after the actions {state.history()} player {player} has the "

@@ -307,15 +307,11 @@ def _on_shared_boards(
     player_hands: BoardHands, opponent: BoardHands
 ) -> tuple[BoardHands, BoardHands]:
     """Return hands with weight on boards that both players have, with new numbers."""
-    player_hands, opponent = (
-        BoardHands(*(np.asarray(field)[hands.weight != 0] for field in hands))
-        for hands in (player_hands, opponent)
-    )
+    player_hands = player_hands.select(player_hands.weight != 0)
+    opponent = opponent.select(opponent.weight != 0)
     shared = np.intersect1d(player_hands.board, opponent.board)
-    player_hands, opponent = (
-        BoardHands(*(field[np.isin(hands.board, shared)] for field in hands))
-        for hands in (player_hands, opponent)
-    )
+    player_hands = player_hands.select(np.isin(player_hands.board, shared))
+    opponent = opponent.select(np.isin(opponent.board, shared))
     return (
         player_hands._replace(board=np.searchsorted(shared, player_hands.board)),
         opponent._replace(board=np.searchsorted(shared, opponent.board)),

@@ -16,6 +16,7 @@ from spiel_cr.games.public_tree.payoff_matrices import (
     BoardHands,
     HandMatrix,
     SparseMatrix,
+    shared_boards,
 )
 from spiel_cr.games.sequence_form.decisions import Payoffs
 
@@ -79,20 +80,10 @@ def summed(matrix: HandMatrix, labels: tuple[np.ndarray, np.ndarray]) -> SparseM
 
 def _boards(matrix: HandMatrix) -> Iterator[_BoardEntries]:
     """Yield the boards of a matrix, large ones in several parts."""
-    orders = [np.argsort(hands.board, kind="stable") for hands in matrix.hands]
-    count = 1 + max(int(hands.board.max(initial=-1)) for hands in matrix.hands)
-    places = [
-        np.searchsorted(hands.board[order], np.arange(count + 1))
-        for hands, order in zip(matrix.hands, orders, strict=True)
-    ]
-    for board in range(count):
-        first, second = (
-            _taken(hands, order[begin[board] : begin[board + 1]])
-            for hands, order, begin in zip(matrix.hands, orders, places, strict=True)
-        )
+    for first, second in shared_boards(*matrix.hands, most_pairs=1):
         step = max(1, _PAIRS // max(1, len(second.private_state)))
         for row in range(0, len(first.private_state), step):
-            some = _taken(first, slice(row, row + step))
+            some = first.select(slice(row, row + step))
             values = _compare_hands(some, second, matrix.showdown)
             yield _BoardEntries(
                 some.private_state, second.private_state, values, some.weight
@@ -115,7 +106,3 @@ def _compare_hands(first: BoardHands, second: BoardHands, showdown: bool) -> np.
         loses = first.strength[:, None] < second.strength
         values *= wins.astype(np.int8) - loses.astype(np.int8)
     return values
-
-
-def _taken(hands: BoardHands, chosen: np.ndarray | slice) -> BoardHands:
-    return BoardHands(*(part[chosen] for part in hands))

@@ -11,6 +11,7 @@ from typing import NamedTuple, Protocol
 import numpy as np
 from scipy import sparse
 
+from spiel_cr.common.arrays import ranges
 from spiel_cr.games.sequence_form.decisions import Payoffs
 
 # Number of pairs of hands that are compared at once; one board is never divided.
@@ -77,6 +78,14 @@ class BoardHands(NamedTuple):
     strength: np.ndarray
     weight: np.ndarray
 
+    def select(self, chosen: np.ndarray | slice) -> "BoardHands":
+        """Return some of the hands, by index, mask or slice."""
+        return BoardHands(*(np.asarray(field)[chosen] for field in self))
+
+    def renumbered(self, number: np.ndarray) -> "BoardHands":
+        """Return the hands with other numbers of private states, integers [H]."""
+        return self._replace(private_state=number[self.private_state])
+
 
 @dataclasses.dataclass(frozen=True)
 class HandMatrix:
@@ -102,7 +111,7 @@ class HandMatrix:
     def coordinates(self) -> Payoffs:
         """Return the entries, for games that are small enough to list them."""
         total: sparse.csr_array = sparse.csr_array(self.shape)
-        for first, second in _some_boards(*self.hands):
+        for first, second in shared_boards(*self.hands):
             i, j = _pairs(first.board, second.board)
             disjoint = np.ones(len(i), bool)
             for cards, others in itertools.product(first.cards.T, second.cards.T):
@@ -124,26 +133,27 @@ def compares(matrix: PayoffMatrix) -> bool:
     return bool((values > 0).any() and (values < 0).any())
 
 
-def _some_boards(*hands: BoardHands) -> Iterator[tuple[BoardHands, BoardHands]]:
-    """Yield both players' hands on the first boards, on the next ones, and so on."""
+def shared_boards(
+    *hands: BoardHands, most_pairs: int = _PAIRS
+) -> Iterator[tuple[BoardHands, BoardHands]]:
+    """Yield both players' hands on some of their shared boards at a time, in order.
+
+    Args:
+      hands: Hands of both players, on any boards.
+      most_pairs: Approximate number of pairs of hands at a time. If 1, each board is
+        separate.
+    """
     orders = [np.argsort(side.board, kind="stable") for side in hands]
-    first, second = (
-        BoardHands(*(field[order] for field in side))
-        for side, order in zip(hands, orders, strict=True)
-    )
+    first, second = map(BoardHands.select, hands, orders)
     boards = np.intersect1d(first.board, second.board)
     ends = [np.searchsorted(side.board, boards, "right") for side in (first, second)]
     begins = [np.searchsorted(side.board, boards) for side in (first, second)]
     pairs = np.cumsum((ends[0] - begins[0]) * (ends[1] - begins[1]))
-    parts = np.flatnonzero(np.diff(pairs // _PAIRS, prepend=-1))
+    parts = np.flatnonzero(np.diff(pairs // most_pairs, prepend=-1))
     for start, stop in itertools.pairwise([*parts.tolist(), len(boards)]):
         yield (
-            BoardHands(
-                *(field[begins[0][start] : ends[0][stop - 1]] for field in first)
-            ),
-            BoardHands(
-                *(field[begins[1][start] : ends[1][stop - 1]] for field in second)
-            ),
+            first.select(slice(begins[0][start], ends[0][stop - 1])),
+            second.select(slice(begins[1][start], ends[1][stop - 1])),
         )
 
 
@@ -152,9 +162,7 @@ def _pairs(first: np.ndarray, second: np.ndarray) -> tuple[np.ndarray, np.ndarra
     order, others = np.argsort(first, kind="stable"), np.argsort(second, kind="stable")
     begins = np.searchsorted(second, first[order], "left", others)
     counts = np.searchsorted(second, first[order], "right", others) - begins
-    skipped = np.cumsum(counts) - counts
-    within = np.arange(counts.sum()) - np.repeat(skipped - begins, counts)
-    return np.repeat(order, counts), others[within]
+    return np.repeat(order, counts), others[ranges(begins, counts)]
 
 
 def sum_entries(

@@ -173,9 +173,8 @@ def join_slices(slices: Sequence[Slices]) -> tuple[Slices, ...]:
 def position_map(places: PlayerPlaces) -> layout.PositionMap:
     """Return the positions of logical sequences and infosets."""
     arrays = functools.partial(_logical_places, places)
-    if places.size <= _LARGE:
-        arrays = functools.partial(layout.constant, arrays())
-    return layout.PositionMap(arrays, places.size)
+    kept = layout.constant(arrays()) if places.size <= _LARGE else arrays
+    return layout.PositionMap(kept, places.size)
 
 
 def _logical_places(places: PlayerPlaces) -> tuple[np.ndarray, np.ndarray]:

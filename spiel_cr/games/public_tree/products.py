@@ -6,10 +6,9 @@ Legend for shapes: T terms, L rows of leaf values, H private states.
 """
 
 import dataclasses
-from typing import Self, cast
+from typing import cast
 
 import jax
-import numpy as np
 
 from spiel_cr.common.jax_utils import unfused
 from spiel_cr.games.public_tree.matrix_operators import MatrixOperator
@@ -19,13 +18,13 @@ from spiel_cr.games.sequence_form.treeplex import Slices
 
 @jax.tree_util.register_dataclass
 @dataclasses.dataclass(frozen=True)
-class Product:
+class Product(treeplex.Coupling):
     """The terms of one payoff matrix for one player; see `treeplex.Coupling`.
 
     Attributes:
       matrix: Operator of the matrix for the player.
       reach: Positions of the opponent's reach at each term.
-      stake: Stake of each term, float [T, 1], or [T, H'] if the opponent's reach is
+      payoffs: Stake of each term, float [T, 1], or [T, H'] if the opponent's reach is
         weighted.
       rows: Positions of the row of each term among the leaf values [L, H']; None if
         each term has a separate row.
@@ -39,7 +38,7 @@ class Product:
 
     matrix: MatrixOperator
     reach: Slices
-    stake: jax.Array
+    payoffs: jax.Array
     rows: Slices | None
     opponent_states: jax.Array | None
     player_states: jax.Array | None
@@ -53,7 +52,8 @@ class Product:
         return cast(jax.Array, unfused(_flat, rows))
 
     def _leaf_rows(self, other_reach: jax.Array) -> jax.Array:
-        x = self.reach.take(other_reach).reshape(self.stake.shape[0], -1) * self.stake
+        x = self.reach.take(other_reach).reshape(self.payoffs.shape[0], -1)
+        x = x * self.payoffs
         if self.rows is not None and self.zeros is not None:
             width = x.shape[1]
             x = self.rows.add_to(self.zeros, x.reshape(-1)).reshape(-1, width)
@@ -66,79 +66,48 @@ class Product:
 
     def largest(self) -> float:
         """Return the largest absolute payoff."""
-        return float(np.abs(self.stake).max(initial=0)) * self.matrix.largest()
-
-    def rescaled(self, exponent: int) -> "Product":
-        """Return the same product with payoffs divided by 2^exponent."""
-        return dataclasses.replace(self, stake=treeplex.divide(self.stake, exponent))
+        return super().largest() * self.matrix.largest()
 
     @property
     def num_payoffs(self) -> int:
         """Number of multiplications of an evaluation; see `treeplex.Coupling`."""
-        return self.stake.shape[0] * self.matrix.nbytes // 8
-
-    @property
-    def written_out_rows(self) -> int:
-        """Number of rows that are separate operations; see `treeplex.Coupling`."""
-        return 1
+        return self.payoffs.shape[0] * self.matrix.nbytes // 8
 
 
 def _flat(rows: jax.Array) -> jax.Array:
     return rows.reshape(-1)
 
 
-@dataclasses.dataclass(frozen=True)
-class _Constants:
-    """Payoffs that depend on one player alone; see `treeplex.Coupling`.
-
-    Attributes:
-      values: The player's utility, float [r].
-    """
-
-    values: jax.Array
-
-    def largest(self) -> float:
-        """Return the largest absolute payoff."""
-        return float(np.abs(self.values).max(initial=0))
-
-    def rescaled(self, exponent: int) -> Self:
-        """Return the same constants with payoffs divided by 2^exponent."""
-        values = treeplex.divide(self.values, exponent)
-        return dataclasses.replace(self, values=values)
-
-    @property
-    def num_payoffs(self) -> int:
-        """Number of multiplications of an evaluation; see `treeplex.Coupling`."""
-        return self.values.size
-
-    @property
-    def written_out_rows(self) -> int:
-        """Number of rows that are separate operations; see `treeplex.Coupling`."""
-        return 1
-
-
 @jax.tree_util.register_dataclass
 @dataclasses.dataclass(frozen=True)
-class ConstantRows(_Constants):
-    """Leaf values that do not depend on the opponent."""
+class ConstantRows(treeplex.Coupling):
+    """Leaf values that do not depend on the opponent.
+
+    Attributes:
+      payoffs: The player's utility, float [r].
+    """
+
+    payoffs: jax.Array
 
     def leaf_values(self, other_reach: jax.Array) -> jax.Array:
         """Return leaf values, float [r]; see `Coupling`."""
         # The reach of the opponent's empty sequence is 1.
-        return self.values * other_reach[0]
+        return self.payoffs * other_reach[0]
 
 
 @jax.tree_util.register_dataclass
 @dataclasses.dataclass(frozen=True)
-class ConstantTotal(_Constants):
+class ConstantTotal(treeplex.Coupling):
     """A player's utility from the opponent's constants, at the empty sequence.
 
     Attributes:
-      sequences: Positions of the opponent's sequences, one for each value.
+      payoffs: The player's utility, float [r].
+      sequences: Positions of the opponent's sequences, one for each payoff.
     """
 
+    payoffs: jax.Array
     sequences: Slices
 
     def leaf_values(self, other_reach: jax.Array) -> jax.Array:
         """Return the value of the empty sequence, float [1]; see `Coupling`."""
-        return (self.sequences.take(other_reach) * self.values).sum()[None]
+        return (self.sequences.take(other_reach) * self.payoffs).sum()[None]

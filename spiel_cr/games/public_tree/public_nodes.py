@@ -13,7 +13,7 @@ import numpy as np
 import pyspiel
 
 from spiel_cr.common.arrays import ranges
-from spiel_cr.games.sequence_form.decisions import Decisions
+from spiel_cr.games.histories import actions_to
 
 
 @dataclasses.dataclass(frozen=True)
@@ -49,23 +49,73 @@ class Betting:
     def index(self) -> np.ndarray:
         """Place of each node among the children of its parent, int32 [P]."""
         index = np.zeros(len(self), np.int32)
-        counts = self.num_actions[self.num_actions > 0]
-        index[1 + np.argsort(self.parent[1:], kind="stable")] = ranges(0, counts)
+        index[self._by_parent] = ranges(0, self.num_actions)
         return index
+
+    @functools.cached_property
+    def _by_parent(self) -> np.ndarray:
+        """All nodes but the root, by parent and then by action, int32 [P - 1]."""
+        return (1 + np.argsort(self.parent[1:], kind="stable")).astype(np.int32)
+
+    @functools.cached_property
+    def _first_child(self) -> np.ndarray:
+        """Place of each node's first child in `_by_parent`, and the end, int32."""
+        ends = np.cumsum(self.num_actions, dtype=np.int32)
+        return np.concatenate([np.zeros(1, np.int32), ends])
+
+    def children(self, node: int) -> np.ndarray:
+        """Return the nodes after each action, by ascending action, int32 [A]."""
+        return self._by_parent[self._first_child[node] : self._first_child[node + 1]]
+
+    def actions(self, node: int) -> list[int]:
+        """Return OpenSpiel's actions at a node, ascending; an empty list at a leaf."""
+        actions: list[int] = self.action[self.children(node)].tolist()
+        return actions
+
+    def levels(self, tops: np.ndarray | None = None) -> list[np.ndarray]:
+        """Return some nodes, the nodes one action below them, and so on, int32.
+
+        Args:
+          tops: The first nodes. If None, the root.
+        """
+        tops, levels = np.zeros(1, np.int32) if tops is None else tops, []
+        while len(tops):
+            levels.append(tops)
+            places = ranges(self._first_child[tops], self.num_actions[tops])
+            tops = self._by_parent[places]
+        return levels
 
     def path(self, node: int) -> list[int]:
         """Return OpenSpiel's actions of players from the root to a node."""
-        actions = []
-        while node:
-            actions.append(int(self.action[node]))
-            node = int(self.parent[node])
-        return actions[::-1]
+        return actions_to(self.parent, self.action, node)
 
-    def by_depth(self) -> list[np.ndarray]:
-        """Return the nodes of each depth, from 0, each in ascending order."""
-        depth = Decisions(self.parent + 1, np.ones(len(self), np.int32)).levels()
-        ends = np.cumsum(np.bincount(depth))[:-1]
-        return np.split(np.argsort(depth, kind="stable"), ends)
+    def node_after(self, actions: Iterable[int]) -> int:
+        """Return the node after OpenSpiel's actions of players from the root.
+
+        Raises:
+          ValueError: If the public tree does not contain the actions.
+        """
+        node, taken = 0, list[int]()
+        for action in actions:
+            legal = self.actions(node)
+            if action not in legal:
+                raise ValueError(
+                    f"actions: {action} is not legal after the players' actions "
+                    f"{taken} in the public tree; choose one of {legal}"
+                )
+            node = int(self.children(node)[legal.index(action)])
+            taken.append(action)
+        return node
+
+    def node_of(self, state: pyspiel.State) -> int:
+        """Return the node of a state, which may be a chance node.
+
+        Raises:
+          ValueError: If the state belongs to a different game.
+        """
+        return self.node_after(
+            move.action for move in state.full_history() if move.player >= 0
+        )
 
 
 class LeafTerms(NamedTuple):
@@ -124,6 +174,11 @@ class PublicDecisions(NamedTuple):
     first_sequence: np.ndarray
 
     @property
+    def num_infosets(self) -> int:
+        """Number of infosets: private states at all decisions."""
+        return int(self.first_infoset[-1])
+
+    @property
     def num_sequences(self) -> int:
         """Number of sequences: the empty one, and one per action of each infoset."""
         return int(self.first_sequence[-1])
@@ -145,69 +200,6 @@ class PublicDecisions(NamedTuple):
         j = self.place(node)
         begin, end = self.first_sequence[j : j + 2]
         return values[begin:end].reshape(-1, self.num_actions[j])
-
-
-class Finder:
-    """An index of public nodes by the actions that lead there.
-
-    Attributes:
-      betting: The public tree.
-    """
-
-    def __init__(self, game: pyspiel.Game, betting: Betting) -> None:
-        """Sort the nodes by their parents; `game` is for messages."""
-        self._game, self.betting = game, betting
-        order = np.argsort(betting.parent[1:], kind="stable")
-        self._children = (1 + order).astype(np.int32)
-        ends = np.cumsum(betting.num_actions, dtype=np.int32)
-        self._first = np.concatenate([np.zeros(1, np.int32), ends])
-
-    def children(self, node: int) -> np.ndarray:
-        """Return the nodes after each action, by ascending action, int32 [A]."""
-        return self._children[self._first[node] : self._first[node + 1]]
-
-    def levels(self, tops: np.ndarray) -> list[np.ndarray]:
-        """Return some nodes, the nodes one action below them, and so on, int32."""
-        levels = []
-        while len(tops):
-            levels.append(tops)
-            counts = self.betting.num_actions[tops]
-            tops = self._children[ranges(self._first[tops], counts)]
-        return levels
-
-    def actions(self, node: int) -> list[int]:
-        """Return OpenSpiel's actions at a node, ascending; an empty list at a leaf."""
-        actions: list[int] = self.betting.action[self.children(node)].tolist()
-        return actions
-
-    def after(self, actions: Iterable[int]) -> int:
-        """Return the node after OpenSpiel's actions of players from the root.
-
-        Raises:
-          ValueError: If the public tree does not contain the actions.
-        """
-        node = 0
-        taken: list[int] = []
-        for action in actions:
-            legal = self.actions(node)
-            if action not in legal:
-                raise ValueError(
-                    f"actions: {action} is not legal after the players' actions "
-                    f"{taken} in the public tree of {self._game}; choose one of {legal}"
-                )
-            node = int(self.children(node)[legal.index(action)])
-            taken.append(action)
-        return node
-
-    def of_state(self, state: pyspiel.State) -> int:
-        """Return the public node of a state, which may be a chance node.
-
-        Raises:
-          ValueError: If the state belongs to a different game.
-        """
-        return self.after(
-            move.action for move in state.full_history() if move.player >= 0
-        )
 
 
 def parts(decisions: PublicDecisions, most: int) -> Sequence[slice]:

@@ -17,7 +17,12 @@ from spiel_cr.common.arrays import ranges
 from spiel_cr.common.errors import GameTooLargeError
 from spiel_cr.games.public_tree.payoff_matrices import PayoffMatrix
 from spiel_cr.games.public_tree.public_nodes import Betting, LeafTerms, ancestors
-from spiel_cr.games.sequence_form.decisions import Decisions, Payoffs, sum_payoffs
+from spiel_cr.games.sequence_form.decisions import (
+    Decisions,
+    Payoffs,
+    first_sequences,
+    sum_payoffs,
+)
 
 # Largest number of entries of a coupling that are listed.
 _MOST_LISTED = 50_000_000
@@ -94,23 +99,19 @@ def public_form(
     """Return both players' public decisions, and terms by last public sequences."""
     size = len(betting)
     counts = betting.num_actions
-    # The number of each node among the children of its parent.
-    order = np.argsort(betting.parent[1:], kind="stable") + 1
-    within = np.zeros(size, np.int32)
-    within[order] = ranges(0, counts[counts > 0])
-    by_depth = betting.by_depth()[1:]
+    levels = betting.levels()[1:]
     sides, last = [], []
     for player in range(2):
         acts = betting.player == player
         nodes = np.flatnonzero(acts)
         num_actions = counts[nodes]
         first = np.zeros(size, np.int32)
-        first[nodes] = 1 + np.cumsum(num_actions) - num_actions
+        first[nodes] = first_sequences(num_actions)
         sequence = np.zeros(size, np.int32)
-        for at_depth in by_depth:
-            above = betting.parent[at_depth]
-            after = first[above] + within[at_depth]
-            sequence[at_depth] = np.where(acts[above], after, sequence[above])
+        for level in levels:
+            above = betting.parent[level]
+            after = first[above] + betting.index[level]
+            sequence[level] = np.where(acts[above], after, sequence[above])
         sides.append(PublicSide(sequence[nodes], num_actions, betting.round[nodes]))
         last.append(sequence[terms.leaf])
     by_sequence = PublicTerms((last[0], last[1]), terms.matrix, terms.stake)

@@ -6,7 +6,7 @@ The factors were fitted to the peak memory of processes on CPUs
 """
 
 import dataclasses
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -30,24 +30,6 @@ _HAND = 450
 # Of iterations board by board: memory of a process that compiles them, and for each
 # hand of a matrix, in the game and in the order of boards.
 _BOARD_BASE, _BOARD_HAND = 450e6, 280
-
-
-class PlayerSize(NamedTuple):
-    """Numbers of a player's infosets and sequences in public-tree form.
-
-    Attributes:
-      infosets: Number of infosets, I.
-      sequences: Number of sequences, S, including the empty one.
-    """
-
-    infosets: int
-    sequences: int
-
-
-def size_of(game: PublicTreeGame, player: int) -> PlayerSize:
-    """Return the numbers of a player's infosets and sequences in public-tree form."""
-    decisions = game.public_decisions[player]
-    return PlayerSize(int(decisions.first_infoset[-1]), decisions.num_sequences)
 
 
 def game_bytes(game: PublicTreeGame) -> int:
@@ -74,11 +56,11 @@ def num_kinds(game: PublicTreeGame) -> int:
     of two).
     """
     betting, count = game.betting, 0
-    by_depth = betting.by_depth()[1:]
+    levels = betting.levels()[1:]
     for player in range(2):
         acts = betting.player == player
         before = np.zeros(len(betting), np.int32)
-        for nodes in by_depth:
+        for nodes in levels:
             above = betting.parent[nodes]
             before[nodes] = before[above] + acts[above]
         width = np.ceil(np.log2(np.maximum(betting.num_actions, 1))).astype(np.int32)
@@ -101,9 +83,8 @@ def peak_bytes(game: PublicTreeGame, dtype: np.typing.DTypeLike) -> float:
       game: The public-tree game.
       dtype: Floating-point type of the computation.
     """
-    sizes = [size_of(game, player) for player in range(2)]
-    infosets = sum(size.infosets for size in sizes)
-    sequences = sum(size.sequences for size in sizes)
+    infosets = sum(side.num_infosets for side in game.public_decisions)
+    sequences = sum(side.num_sequences for side in game.public_decisions)
     state = 4 * sequences * np.dtype(dtype).itemsize
     host = float(_INFOSET * infosets + _SEQUENCE * sequences)
     host += _GAMES * game_bytes(game)
@@ -119,7 +100,7 @@ def board_bytes(game: PublicTreeGame, dtype: np.typing.DTypeLike) -> float:
       game: The public-tree game, whose payoff matrices are matrices of hands.
       dtype: Floating-point type of the computation.
     """
-    sequences = sum(size_of(game, player).sequences for player in range(2))
+    sequences = sum(side.num_sequences for side in game.public_decisions)
     hands = sum(_hand_bytes(matrix) for matrix in game.payoff_matrices) / _HAND
     state = 2 * sequences * np.dtype(dtype).itemsize
     return _BOARD_BASE + state + _BOARD_HAND * hands

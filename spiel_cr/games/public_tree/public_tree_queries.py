@@ -101,7 +101,7 @@ def _batch(
     counts = np.repeat(decisions.num_actions[j], size)
     first = np.repeat(decisions.first_sequence[j], size)
     first += np.tile(np.arange(part.start, part.stop), len(j)) * counts
-    actions = [np.tile(game.finder.actions(int(node)), size) for node in nodes]
+    actions = [np.tile(game.betting.actions(int(node)), size) for node in nodes]
     return QueryBatch(player, counts, first, np.concatenate(actions), lambda: iter(()))
 
 
@@ -133,7 +133,7 @@ def _alike(betting: Betting, player: int) -> Iterator[tuple[np.ndarray, np.ndarr
       int64 [n], nodes, and int32 [n, m], the players' actions that lead there.
     """
     kind = np.zeros(len(betting), np.int64)
-    for depth, nodes in enumerate(betting.by_depth()):
+    for depth, nodes in enumerate(betting.levels()):
         if depth:
             above = np.stack([kind[betting.parent[nodes]], betting.round[nodes]])
             _, kind[nodes] = np.unique(above, axis=1, return_inverse=True)

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from spiel_cr.common.arrays import order_pairs
+from spiel_cr.common.arrays import order_pairs, ranges
 from spiel_cr.common.messages import short_repr
 
 
@@ -39,8 +39,11 @@ class Decisions:
     @property
     def first_sequence(self) -> np.ndarray:
         """Sequence of each infoset's first action, int32 [I]."""
-        ends = np.cumsum(self.num_actions, dtype=np.int32)
-        return 1 + ends - self.num_actions.astype(np.int32)
+        return first_sequences(self.num_actions)
+
+    def sequences_of(self, infosets: np.ndarray) -> np.ndarray:
+        """Return the sequences of some infosets, one infoset after another, int64."""
+        return ranges(self.first_sequence[infosets], self.num_actions[infosets])
 
     @property
     def owner(self) -> np.ndarray:
@@ -78,6 +81,12 @@ class Decisions:
     def upwards(self) -> Iterator[tuple[np.ndarray, np.ndarray]]:
         """Yield the infosets of each level and their sequences, last level first."""
         return reversed(self.downwards())
+
+
+def first_sequences(num_actions: np.ndarray) -> np.ndarray:
+    """Return the sequence of each decision's first action, int32 [I]."""
+    ends = np.cumsum(num_actions, dtype=np.int32)
+    return 1 + ends - num_actions.astype(np.int32)
 
 
 class Payoffs(NamedTuple):

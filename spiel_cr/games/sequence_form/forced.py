@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from spiel_cr.common.pairs import map_pair
 from spiel_cr.games.sequence_form import layout
 from spiel_cr.games.sequence_form.decisions import Decisions, Payoffs, sum_payoffs
 
@@ -25,12 +26,16 @@ class Free(NamedTuple):
         up, for each player float64. They determine rounding errors.
       numbers: New number of each logical sequence, for each player int32 [S]; for
         forced moves, that of the sequence before them.
+      complete: Each player's decision points in the complete game.
+      complete_payoffs: Payoffs of the complete game.
     """
 
     decisions: tuple[Decisions, Decisions]
     payoffs: Payoffs
     sizes: tuple[np.ndarray, np.ndarray]
     numbers: tuple[np.ndarray, np.ndarray]
+    complete: tuple[Decisions, Decisions]
+    complete_payoffs: Payoffs
 
 
 def leave_out(decisions: tuple[Decisions, Decisions], payoffs: Payoffs) -> Free:
@@ -48,6 +53,8 @@ def leave_out(decisions: tuple[Decisions, Decisions], payoffs: Payoffs) -> Free:
         sum_payoffs(rows, columns, payoffs.values),
         layout.sizes_of((first, second), Payoffs(rows, columns, payoffs.values)),
         (first_numbers, second_numbers),
+        decisions,
+        payoffs,
     )
 
 
@@ -76,15 +83,11 @@ def without(form: layout.SequenceForm) -> layout.SequenceForm:
         return form
     if all((decisions.num_actions > 1).all() for decisions in form.decisions):
         return form
-    free = leave_out(form.decisions, form.payoffs)
-    return lay_out(form.decisions, form.payoffs, free)
+    return lay_out(leave_out(form.decisions, form.payoffs))
 
 
 def lay_out(
-    decisions: tuple[Decisions, Decisions],
-    payoffs: Payoffs,
-    free: Free,
-    capacity: layout.PaddedShapes | None = None,
+    free: Free, capacity: layout.PaddedShapes | None = None
 ) -> layout.SequenceForm:
     """Build the arrays of a game without its forced moves, with its logical numbers.
 
@@ -94,10 +97,7 @@ def lay_out(
     from the complete game.
 
     Args:
-      decisions: Each player's decision points, in logical numbers.
-      payoffs: Pairs of sequences, with player 0's utility times the probability of the
-        chance outcomes.
-      free: Result of `leave_out` for these.
+      free: Result of `leave_out`.
       capacity: Shapes to which the arrays are padded; see `layout.build`.
 
     Raises:
@@ -106,11 +106,11 @@ def lay_out(
     form = layout.build(
         free.decisions, free.payoffs, capacity=capacity, below=free.sizes
     )
-    first, second = map(_read_by, form.layouts, free.numbers, decisions)
+    layouts = map_pair(_read_by, form.layouts, free.numbers, free.complete)
     return layout.SequenceForm(
-        functools.partial(layout.constant, decisions),
-        functools.partial(Payoffs, *payoffs),
-        functools.partial(layout.constant, (first, second)),
+        layout.constant(free.complete),
+        functools.partial(Payoffs, *free.complete_payoffs),
+        layout.constant(layouts),
         form.list_arrays,
     )
 
@@ -120,7 +120,5 @@ def _read_by(
 ) -> layout.PositionMap:
     """Return a position map by the logical numbers of the complete game."""
     forced = decisions.first_sequence[decisions.num_actions == 1]
-    arrays = functools.partial(
-        layout.constant, (positions.sequences[numbers], positions.infosets)
-    )
+    arrays = layout.constant((positions.sequences[numbers], positions.infosets))
     return layout.PositionMap(arrays, positions.size, forced)

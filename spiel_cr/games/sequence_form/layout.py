@@ -26,6 +26,7 @@ import numpy as np
 from spiel_cr.common.arrays import order_pairs
 from spiel_cr.common.jax_utils import typed
 from spiel_cr.common.messages import short_repr
+from spiel_cr.common.pairs import pair
 from spiel_cr.games.sequence_form import packing, treeplex
 from spiel_cr.games.sequence_form.decisions import Decisions, Payoffs
 
@@ -106,8 +107,12 @@ class PositionMap:
         return positions
 
 
-def constant(arrays: Any) -> Any:
-    """Return the argument; with `functools.partial` this can be pickled."""
+def constant(arrays: Any) -> Callable[[], Any]:
+    """Return a function that returns the argument, and that can be pickled."""
+    return functools.partial(_unchanged, arrays)
+
+
+def _unchanged(arrays: Any) -> Any:
     return arrays
 
 
@@ -336,26 +341,22 @@ def build(
         )
     if below is None:
         below = sizes_of(decisions, payoffs)
-    (layout0, levels0), (layout1, levels1) = (
+    placed = pair(
         place(points, sizes.copy(), _merged(shape.levels))
         for points, sizes, shape in zip(decisions, below, capacity, strict=True)
     )
-    rows, columns = layout0.sequences[payoffs.rows], layout1.sequences[payoffs.columns]
-    first = _couple(levels0, layout0, rows, columns, payoffs.values, capacity[0].rows)
-    second = _couple(levels1, layout1, columns, rows, -payoffs.values, capacity[1].rows)
+    layouts = placed[0][0], placed[1][0]
+    rows = layouts[0].sequences[payoffs.rows]
+    columns = layouts[1].sequences[payoffs.columns]
     arrays = (
-        first._replace(ancestors=_ancestors(decisions[0], layout0, capacity[0], first)),
-        second._replace(
-            ancestors=_ancestors(decisions[1], layout1, capacity[1], second)
-        ),
+        _couple(decisions[0], *placed[0], capacity[0], rows, columns, payoffs.values),
+        _couple(decisions[1], *placed[1], capacity[1], columns, rows, -payoffs.values),
     )
-    listed = functools.partial(Payoffs, *payoffs)
-    kept = functools.partial(constant, decisions)
     return SequenceForm(
-        kept,
-        listed,
-        functools.partial(constant, (layout0, layout1)),
-        functools.partial(constant, arrays),
+        constant(decisions),
+        functools.partial(Payoffs, *payoffs),
+        constant(layouts),
+        constant(arrays),
     )
 
 
@@ -391,13 +392,13 @@ def _merged(levels: Sequence[np.ndarray]) -> Sequence[np.ndarray]:
 def _ancestors(
     decisions: Decisions,
     layout: PositionMap,
+    levels: Sequence[treeplex.Level],
     shape: PaddedShape,
-    tree: treeplex.Treeplex,
 ) -> tuple[treeplex.Slices, ...]:
     """Return `treeplex.Treeplex.ancestors` of one player's tree."""
     if not is_deep(shape.levels):
         return ()
-    n = tree.levels[0].num_infosets
+    n = levels[0].num_infosets
     above = np.full(n + 1, n, np.int32)
     owner = decisions.owner[decisions.parent]
     follows = owner >= 0
@@ -478,28 +479,28 @@ def place(
             )
         )
         offset += size
-    return PositionMap(
-        functools.partial(constant, (position, infoset_position)), offset
-    ), levels
+    return PositionMap(constant((position, infoset_position)), offset), levels
 
 
 def _couple(
-    levels: Sequence[treeplex.Level],
+    decisions: Decisions,
     layout: PositionMap,
+    levels: Sequence[treeplex.Level],
+    capacity: PaddedShape,
     sequences: np.ndarray,
     other: np.ndarray,
     values: np.ndarray,
-    capacity: np.ndarray,
 ) -> treeplex.Treeplex:
     """Assemble one player's arrays.
 
     Args:
-      levels: Levels from `place`.
+      decisions: The player's decision points.
       layout: Positions from `place`.
+      levels: Levels from `place`.
+      capacity: Shapes to which the arrays are padded.
       sequences: Positions of the player's sequences in the coupling, int32 [nnz].
       other: Positions of the opponent's sequences, int32 [nnz].
       values: The player's utility times chance, float64 [nnz].
-      capacity: Numbers of payoffs to which the sequences are padded, int [r].
     """
     order = order_pairs(sequences, other)
     # The last entry is a payoff of zero, for positions without payoffs.
@@ -512,7 +513,7 @@ def _couple(
     groups = []
     done = 0
     ranked = np.argsort(-lengths, kind="stable")[: np.count_nonzero(lengths)]
-    for places, high in packing.groups(capacity, _ROW_GROUP_OVERHEAD):
+    for places, high in packing.groups(capacity.rows, _ROW_GROUP_OVERHEAD):
         # In the order of positions, which gathers read faster.
         rows, width = np.sort(ranked[places]), places.stop - places.start
         column, padded = np.arange(high)[:, None], np.zeros((2, width), np.int64)
@@ -522,24 +523,27 @@ def _couple(
         source[rows] = done + np.arange(len(rows), dtype=np.int32)
         done += width
     source[source < 0] = done
-    ends = np.cumsum([1, *(level.num_sequences for level in levels)])
     coupled = tuple(
-        level._replace(source=(treeplex.Slices(typed(source[begin:end])),))
-        for level, begin, end in zip(levels, ends[:-1], ends[1:], strict=True)
+        level._replace(source=(treeplex.Slices(typed(part)),))
+        for level, part in zip(levels, treeplex.by_level(levels, source), strict=True)
     )
-    zero = typed(np.zeros(1))
-    return treeplex.Treeplex(coupled, tuple(groups), typed(source[:1]), zero)
+    return treeplex.Treeplex(
+        coupled,
+        tuple(groups),
+        typed(source[:1]),
+        typed(np.zeros(1)),
+        _ancestors(decisions, layout, levels, capacity),
+    )
 
 
 def sizes_of(
     decisions: tuple[Decisions, Decisions], payoffs: Payoffs
 ) -> tuple[np.ndarray, np.ndarray]:
     """Return for each player float64 [S], the absolute payoffs of sequences."""
-    first, second = (
+    return pair(
         np.bincount(ends, np.abs(payoffs.values), points.num_sequences)
         for points, ends in zip(decisions, (payoffs.rows, payoffs.columns), strict=True)
     )
-    return first, second
 
 
 def _scales(decisions: Decisions, below: np.ndarray) -> np.ndarray:

@@ -12,6 +12,7 @@ import functools
 import numpy as np
 
 from spiel_cr.common.jax_utils import typed
+from spiel_cr.common.pairs import map_pair
 from spiel_cr.games.sequence_form import layout, treeplex
 
 # For each player float64 [S], by logical sequence, NaN at free infosets; None: all are.
@@ -33,8 +34,7 @@ def _locked_arrays(
     form: layout.SequenceForm, rows: Rows
 ) -> tuple[treeplex.Treeplex, treeplex.Treeplex]:
     """Return both players' trees with their infosets locked."""
-    first, second = map(_locked, form.arrays, form.layouts, rows)
-    return first, second
+    return map_pair(_locked, form.arrays, form.layouts, rows)
 
 
 def _locked(

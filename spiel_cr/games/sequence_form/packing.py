@@ -20,13 +20,9 @@ def cover(owner: np.ndarray, sizes: np.ndarray) -> np.ndarray:
     Returns:
       The sizes, descending, int64 [m]; m is the largest number of sizes of one owner.
     """
-    order = np.lexsort((-sizes, owner))
-    owner, sizes = owner[order], sizes[order]
-    begins = np.flatnonzero(np.diff(owner, prepend=-1))
-    counts = np.diff(np.append(begins, len(owner)))
-    rank = ranges(0, counts)
+    counts = np.bincount(owner)
     largest = np.zeros(int(counts.max(initial=0)), np.int64)
-    np.maximum.at(largest, rank, sizes)
+    np.maximum.at(largest, ranges(0, counts), sizes[np.lexsort((-sizes, owner))])
     return largest
 
 

@@ -8,18 +8,20 @@ the tree's player, in the units of the tree's payoffs (solvers divide them by a 
 two, see `exponent_of`).
 """
 
+import abc
 import dataclasses
 import functools
 import math
 import operator
 from collections.abc import Iterable, Sequence
-from typing import Any, NamedTuple, Protocol, cast
+from typing import Any, NamedTuple, Self, cast
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
+from spiel_cr.common.arrays import pieces
 from spiel_cr.common.jax_utils import unfused
 
 # Row sums are written out up to this many rows: XLA on the CPU vectorises a chain of
@@ -56,13 +58,17 @@ class Slices:
     def __len__(self) -> int:
         return self.starts.shape[0] * self.width
 
+    @property
+    def positions(self) -> np.ndarray:
+        """The elements of all slices, integers [k · width]; from numpy arrays."""
+        return (np.asarray(self.starts)[:, None] + np.arange(self.width)).reshape(-1)
+
     def take(self, vector: jax.Array) -> jax.Array:
         """Return the slices of a vector, concatenated: [k · width]."""
         if isinstance(vector, np.ndarray):
-            places = np.asarray(self.starts)[:, None] + np.arange(self.width)
-            return cast(jax.Array, vector[places.reshape(-1)])
+            return cast(jax.Array, vector[self.positions])
         if self.width == 1:
-            return _gather(vector, self.starts)
+            return gather(vector, self.starts)
         rows = self.starts[:, None]
         if self.offset >= 0:
             rows = (self.starts - self.offset) // self.width
@@ -80,7 +86,7 @@ class Slices:
         )
 
 
-def _gather(vector: jax.Array, places: jax.Array) -> jax.Array:
+def gather(vector: jax.Array, places: jax.Array) -> jax.Array:
     """Return vector[places]; JAX traces this faster because no index is negative."""
     numbers = lax.GatherDimensionNumbers((), (0,), (0,))
     return lax.gather(
@@ -165,12 +171,9 @@ class Level(NamedTuple):
 
     def split(self, values: jax.Array) -> list[jax.Array]:
         """Divide values of all sequences into the blocks [A, n]."""
-        blocks, begin = [], 0
-        for actions, n in self.shapes:
-            end = begin + actions * n
-            blocks.append(values[begin:end].reshape(actions, n))
-            begin = end
-        return blocks
+        shapes = self.shapes
+        parts = pieces(values, map(math.prod, shapes))
+        return [part.reshape(shape) for part, shape in zip(parts, shapes, strict=True)]
 
 
 def by_level(levels: Sequence[Level], vector: Any) -> list[Any]:
@@ -183,68 +186,67 @@ def by_level(levels: Sequence[Level], vector: Any) -> list[Any]:
     Returns:
       L arrays.
     """
-    parts, begin = [], 1
-    for level in levels:
-        end = begin + level.num_sequences
-        parts.append(vector[begin:end])
-        begin = end
-    return parts
+    return list(pieces(vector, (level.num_sequences for level in levels), begin=1))
 
 
-class Coupling(Protocol):
-    """Rows of the payoff coupling, which map the opponent's reach to leaf values."""
+class Coupling(abc.ABC):
+    """Rows of the payoff coupling, which map the opponent's reach to leaf values.
 
+    Subclasses are registered dataclasses.
+
+    Attributes:
+      payoffs: Numbers in the units of the game's payoffs, by which values are scaled.
+    """
+
+    payoffs: jax.Array
+
+    @abc.abstractmethod
     def leaf_values(self, other_reach: jax.Array) -> jax.Array:
         """Return leaf values from the opponent's reach by position, float [r]."""
 
     def largest(self) -> float:
         """Return the largest absolute payoff; arrays must be numpy arrays."""
+        return float(np.abs(self.payoffs).max(initial=0))
 
-    def rescaled(self, exponent: int) -> "Coupling":
+    def rescaled(self, exponent: int) -> Self:
         """Return the same rows with payoffs over 2^exponent, as numpy arrays."""
+        payoffs: Any = divide(self.payoffs, exponent)
+        return dataclasses.replace(cast(Any, self), payoffs=payoffs)
 
     @property
     def num_payoffs(self) -> int:
         """Number of multiplications that one call of `leaf_values` performs."""
+        return self.payoffs.size
 
     @property
     def written_out_rows(self) -> int:
         """Number of array rows that `leaf_values` compiles to separate operations."""
+        return 1
 
 
-class RowGroup(NamedTuple):
+@jax.tree_util.register_dataclass
+@dataclasses.dataclass(frozen=True)
+class RowGroup(Coupling):
     """Rows of the payoff coupling with similar numbers of entries, padded.
 
     Attributes:
       columns: Positions of the opponent's sequences, int32 [w, r].
-      values: The player's utility times chance, float [w, r]; 0 at padding.
+      payoffs: The player's utility times chance, float [w, r]; 0 at padding.
     """
 
     columns: jax.Array
-    values: jax.Array
+    payoffs: jax.Array
 
     def leaf_values(self, other_reach: jax.Array) -> jax.Array:
         """Return float [r]; see `Coupling`."""
         if self.columns.shape[0] > _UNROLLED_ROWS:
-            return (self.values * _gather(other_reach, self.columns)).sum(axis=0)
+            return (self.payoffs * gather(other_reach, self.columns)).sum(axis=0)
         # Gather row by row, so that each product fuses with its gather.
         terms = [
-            v * _gather(other_reach, c)
-            for c, v in zip(self.columns, self.values, strict=True)
+            payoffs * gather(other_reach, columns)
+            for columns, payoffs in zip(self.columns, self.payoffs, strict=True)
         ]
         return functools.reduce(operator.add, terms)
-
-    def largest(self) -> float:
-        """Return the largest absolute payoff."""
-        return float(np.abs(self.values).max(initial=0))
-
-    def rescaled(self, exponent: int) -> "RowGroup":
-        """Return the same rows with payoffs divided by 2^exponent."""
-        return self._replace(values=divide(self.values, exponent))
-
-    @property
-    def num_payoffs(self) -> int:
-        return self.values.size
 
     @property
     def written_out_rows(self) -> int:
@@ -364,11 +366,11 @@ def _level_reach(
     namespace = into.__array_namespace__()
     wide = namespace is jnp and is_wide(level.source)
     multiply = functools.partial(unfused, _product) if wide else _product
-    rows, begin = [], 0
-    for block in blocks:
-        end = begin + block.shape[1]
-        rows.append(multiply(into[begin:end], block).reshape(-1))
-        begin = end
+    parts = pieces(into, (block.shape[1] for block in blocks))
+    rows = [
+        multiply(part, block).reshape(-1)
+        for part, block in zip(parts, blocks, strict=True)
+    ]
     return join(rows, wide=True) if wide else namespace.concat(rows)
 
 
@@ -490,11 +492,9 @@ def with_children(
       child_values: Values of the infosets of `child`, float [n of child].
     """
     if child is not None and child_values is not None:
-        begin = 0
-        for some in child.parent:
-            end = begin + len(some)
-            values = some.add_to(values, child_values[begin:end])
-            begin = end
+        parts = pieces(child_values, map(len, child.parent))
+        for some, part in zip(child.parent, parts, strict=True):
+            values = some.add_to(values, part)
     return values
 
 

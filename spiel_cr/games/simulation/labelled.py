@@ -3,14 +3,13 @@
 Pieces of the players' information have numbers, by which histories are distinguished.
 """
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable
 from typing import NamedTuple
 
 import numpy as np
-import pyspiel
 
 from spiel_cr.common import arrays
-from spiel_cr.games.opening.batched_rules import BatchedRules, VisitedHistories
+from spiel_cr.games.opening.batched_rules import VisitedHistories
 from spiel_cr.games.simulation.simulator import Listing
 
 
@@ -93,16 +92,6 @@ class LabelledSimulator:
         self.other_labels = Labels(), Labels()
 
     @property
-    def game(self) -> pyspiel.Game:
-        """The sequential game."""
-        return self.source.game
-
-    @property
-    def rules(self) -> BatchedRules | pyspiel.Game:
-        """Owner of the states in `Nodes.states`: the batched rules, or the game."""
-        return self.source.rules
-
-    @property
     def labels(self) -> tuple[Labels, ...]:
         """All labels in use."""
         return *self.acting_labels, *self.other_labels
@@ -126,10 +115,6 @@ class LabelledSimulator:
         seen = self.observations
         below, visit = self.source.below(states, player, observations=seen)
         return self._nodes(below, visit), visit.parent
-
-    def strings(self, states: np.ndarray, player: int) -> Sequence[str]:
-        """Return information-state strings of a player at some histories."""
-        return self.source.strings(states, player)
 
     def _nodes(self, states: np.ndarray, visit: VisitedHistories) -> Nodes:
         count, player = len(states), visit.player

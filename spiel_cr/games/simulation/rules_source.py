@@ -126,6 +126,11 @@ class RulesSource:
             raise stuck.of(visit.parent[goes_on], visit.action[goes_on])
         return counts
 
+    @property
+    def has_strings(self) -> bool:
+        """Whether the rules compute information-state strings; see `Listing`."""
+        return getattr(self.rules, "information_state_strings", None) is not None
+
     def strings(self, states: np.ndarray, player: int) -> Sequence[str]:
         """Return information-state strings; see `Listing`.
 

@@ -97,8 +97,8 @@ class Listing(Protocol):
         """The sequential OpenSpiel game."""
 
     @property
-    def rules(self) -> BatchedRules | pyspiel.Game:
-        """Owner of the states: the game's batched rules, or the game."""
+    def rules(self) -> BatchedRules | None:
+        """Owner of the states: batched rules. None: the states are OpenSpiel's."""
 
     def root(self, *, observations: bool) -> tuple[np.ndarray, VisitedHistories]:
         """Return the initial history, in the form of `below`."""
@@ -123,6 +123,10 @@ class Listing(Protocol):
         Raises:
           InvalidGameError: If a history that is not terminal has none.
         """
+
+    @property
+    def has_strings(self) -> bool:
+        """Whether `strings` is available."""
 
     def strings(self, states: np.ndarray, player: int) -> Sequence[str]:
         """Return information-state strings of a player at some histories."""

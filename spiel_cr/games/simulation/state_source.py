@@ -60,6 +60,8 @@ class StateSource:
     """
 
     state_bytes = STATE_BYTES
+    rules = None
+    has_strings = True
 
     def __init__(self, game: pyspiel.Game) -> None:
         """Initialise the simulation of a sequential game, from `load_game`."""
@@ -81,11 +83,6 @@ class StateSource:
         return _in_objects(*after(states, action, drawn))
 
     key_of = staticmethod(key_of)
-
-    @property
-    def rules(self) -> pyspiel.Game:
-        """The game, to which the states belong."""
-        return self.game
 
     def root(self, *, observations: bool) -> tuple[np.ndarray, VisitedHistories]:
         """Return the initial state; see `Listing`."""

@@ -1,7 +1,5 @@
 """Simulation of many matches on a game tree; states are numbers of histories."""
 
-import functools
-
 import numpy as np
 import pyspiel
 
@@ -73,17 +71,8 @@ class TreeSource:
 
     def key_of(self, state: pyspiel.State) -> np.ndarray:
         """Return the key of a state; see `Simulator`."""
-        player = state.current_player()
-        text = state.information_state_string(player)
-        return np.array([self._numbers[player][text], player], np.uint64)
-
-    @functools.cached_property
-    def _numbers(self) -> list[dict[str, int]]:
-        """For each player, numbers of infosets by information-state string."""
-        return [
-            {text: number for number, text in enumerate(infosets.keys)}
-            for infosets in self.tree.infosets
-        ]
+        player, infoset = self.tree.infoset_of(state)
+        return np.array([infoset, player], np.uint64)
 
     def close(self) -> None:
         """Do nothing, because no resource is open."""

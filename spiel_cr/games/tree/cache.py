@@ -28,13 +28,7 @@ from spiel_cr.games.tree.infostate_strings import Strings, lazy_strings
 from spiel_cr.games.tree.tree import GameTree, Infosets, assemble
 
 # Packages whose code determines the content of a tree, and their location.
-_COMPILER = (
-    "common",
-    "games",
-    "games/opening",
-    "games/sequence_form",
-    "games/tree",
-)
+_COMPILER = ("common", "games", "games/opening", "games/sequence_form", "games/tree")
 _SOURCES = pathlib.Path(__file__).parents[2]
 _PACKAGES = ("spiel_cr", "open_spiel", "numpy")
 _SUFFIX = ".npz"
@@ -151,11 +145,7 @@ def load(
 
 
 def save(
-    path: pathlib.Path,
-    identity: Mapping[str, Any],
-    tree: GameTree,
-    *,
-    strings: bool,
+    path: pathlib.Path, identity: Mapping[str, Any], tree: GameTree, *, strings: bool
 ) -> None:
     """Write a game tree atomically, so that readers see the old file or the new one.
 

@@ -13,7 +13,7 @@ from typing import NamedTuple
 import numpy as np
 import pyspiel
 
-from spiel_cr.common.arrays import ranges, smallest_dtype
+from spiel_cr.common.arrays import places_in, ranges, smallest_dtype
 from spiel_cr.common.errors import ImperfectRecallError, InvalidGameError
 from spiel_cr.common.messages import one_line
 from spiel_cr.games.histories import Histories, string_at
@@ -83,11 +83,8 @@ class _Numbering:
     def run(self) -> Numbered:
         """Return all numbers; see `number`."""
         walked = self.walked
-        (infosets0, labels0), (infosets1, labels1) = (
-            self._infosets(0),
-            self._infosets(1),
-        )
-        infosets = infosets0, infosets1
+        (first, first_labels), (second, second_labels) = map(self._infosets, range(2))
+        infosets = first, second
         sequence = self._sequences(infosets)
         self._check_recall(infosets, sequence)
         observations = None
@@ -96,8 +93,9 @@ class _Numbering:
             for p in range(2):
                 members = np.flatnonzero(walked.player == p)
                 labels = walked.observations[members]
-                first = _earliest(labels, self.preorder[members])
-                observations[members] = _ranks(np.argsort(first))[labels]
+                places = _earliest(labels, self.preorder[members])
+                order = np.argsort(places)
+                observations[members] = places_in(order, len(order))[labels]
         chance = walked.chance
         if (chance == 1.0).all():
             chance = np.broadcast_to(1.0, len(walked))
@@ -110,7 +108,7 @@ class _Numbering:
             sequence=sequence,
             chance=chance,
         )
-        return Numbered(histories, infosets, (labels0, labels1))
+        return Numbered(histories, infosets, (first_labels, second_labels))
 
     def _preorder(self) -> np.ndarray:
         begin, level_start = self.begin, self.walked.level_start
@@ -154,7 +152,7 @@ class _Numbering:
             actions=walked.action[children].astype(np.int32),
             history=history,
         )
-        self.infoset[members] = _ranks(order)[labels]
+        self.infoset[members] = places_in(order, len(order))[labels]
         same = counts[self.infoset[members]] == np.diff(begin)[members]
         if not same.all():
             raise self._different_actions(infosets, members[~same][0])
@@ -174,9 +172,7 @@ class _Numbering:
         """Return each player's last sequence at every history, int32 [2, N]."""
         walked, begin = self.walked, self.begin
         sequence = np.zeros((2, len(walked)), np.int32)
-        first = [
-            player_infosets.decisions.first_sequence for player_infosets in infosets
-        ]
+        first = [one.decisions.first_sequence for one in infosets]
         for level in range(len(walked.level_start) - 2):
             low, high, end = walked.level_start[level : level + 3].tolist()
             player, counts = walked.player[low:high], np.diff(begin[low : high + 1])
@@ -214,11 +210,10 @@ class _Numbering:
                 first = int(player_infosets.history[self.infoset[odd]])
                 raise ImperfectRecallError(
                     f"{one_line(self.game)}: player {p} has imperfect recall: the "
-                    f"information "
-                    f"state {self._key(odd, p)!r} is reached after different own "
-                    f"infosets or actions{self._places(first, odd)}; choose other "
-                    f"parameters of the game, or give it information-state strings "
-                    f"that remember them"
+                    f"information state {self._key(odd, p)!r} is reached after "
+                    f"different own infosets or actions{self._places(first, odd)}; "
+                    f"choose other parameters of the game, or give it "
+                    f"information-state strings that remember them"
                 )
 
     def _different_actions(self, infosets: Infosets, odd: int) -> InvalidGameError:
@@ -230,10 +225,9 @@ class _Numbering:
         )
         return InvalidGameError(
             f"{one_line(self.game)}: player {player} has legal actions {legal} at one "
-            f"history "
-            f"of information state {self._key(int(odd), player)!r} and {other} at "
-            f"another{self._places(int(odd), first)}; make the information "
-            f"states of such histories different"
+            f"history of information state {self._key(int(odd), player)!r} and {other} "
+            f"at another{self._places(int(odd), first)}; make the information states "
+            f"of such histories different"
         )
 
     def _places(self, one: int, other: int) -> str:
@@ -254,10 +248,3 @@ def _earliest(labels: np.ndarray, places: np.ndarray) -> np.ndarray:
     first = np.full(int(labels.max(initial=-1)) + 1, np.iinfo(np.int32).max, np.int32)
     np.minimum.at(first, labels, places)
     return first
-
-
-def _ranks(order: np.ndarray) -> np.ndarray:
-    """Return int32, the inverse of a permutation."""
-    ranks = np.empty(len(order), np.int32)
-    ranks[order] = np.arange(len(order), dtype=np.int32)
-    return ranks

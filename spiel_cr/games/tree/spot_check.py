@@ -15,20 +15,19 @@ import pyspiel
 from spiel_cr.common.errors import InvalidGameError
 from spiel_cr.games.histories import CHANCE, TERMINAL, Histories
 from spiel_cr.games.opening import game_checks
-from spiel_cr.games.opening.opened import Opened
-from spiel_cr.games.opening.origins import is_python
+from spiel_cr.games.opening.origins import is_python, load_again
 
 # Number of terminal histories that are visited again.
 _SAMPLE = 6
 
 
 def check(
-    opened: Opened, walked: Histories, strings: Sequence[Sequence[str]] | None
+    game: pyspiel.Game, walked: Histories, strings: Sequence[Sequence[str]] | None
 ) -> None:
     """Play to some terminal histories again, with states of a newly loaded game.
 
     Args:
-      opened: The game.
+      game: The game.
       walked: All histories as a walk returns them.
       strings: Information-state strings of the labels in `walked.infoset`, for each
         player. They are compared for games written in Python only, because
@@ -38,11 +37,12 @@ def check(
     Raises:
       InvalidGameError: If anything differs. The message names the history.
     """
+    again = load_again(game) or game
     over = np.flatnonzero(walked.player == TERMINAL)
     # In reverse order, because random draws of the game depend on the order of visits.
     chosen = over[np.random.default_rng(0).integers(len(over), size=_SAMPLE)]
     for terminal in -np.unique(-chosen):
-        look = _Look(opened.game, strings, opened.again.new_initial_state())
+        look = _Look(game, strings, again.new_initial_state())
         look.follow(_path(walked, int(terminal)))
 
 
@@ -74,11 +74,8 @@ def _path(walked: Histories, terminal: int) -> list[_RecordedStep]:
             action = int(walked.action[below])
             probability = float(walked.chance[below] / walked.chance[node])
         player, label = int(walked.player[node]), int(walked.infoset[node])
-        steps.append(
-            _RecordedStep(
-                player, label, float(walked.utility[node]), action, probability
-            )
-        )
+        utility = float(walked.utility[node])
+        steps.append(_RecordedStep(player, label, utility, action, probability))
         below = node
     return steps[::-1]
 
@@ -101,10 +98,8 @@ class _Look:
         """Play to a terminal history and compare all values on the path."""
         state = self.state
         for step in path:
-            if state.current_player() != step.player:
-                raise self._differs(
-                    "current_player", state.current_player(), step.player
-                )
+            if (player := state.current_player()) != step.player:
+                raise self._differs("current_player", player, step.player)
             if step.player == CHANCE:
                 self._compare_chance(step)
             elif step.player != TERMINAL:
@@ -124,15 +119,11 @@ class _Look:
             raise self._differs("the utility, histories.utility", utility, was)
 
     def _compare_chance(self, step: _RecordedStep) -> None:
-        probability = dict(game_checks.chance_outcomes(self.state)).get(
-            step.action, 0.0
-        )
-        if abs(probability - step.probability) > game_checks.CHANCE_TOLERANCE:
-            raise self._differs(
-                f"the probability of outcome {step.action}",
-                probability,
-                step.probability,
-            )
+        outcomes, was = game_checks.chance_outcomes(self.state), step.probability
+        now = dict(outcomes).get(step.action, 0.0)
+        if abs(now - was) > game_checks.CHANCE_TOLERANCE:
+            name = f"the probability of outcome {step.action}"
+            raise self._differs(name, now, was)
 
     def _compare_decision(self, step: _RecordedStep) -> None:
         legal = self.state.legal_actions()

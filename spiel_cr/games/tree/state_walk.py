@@ -6,6 +6,7 @@ from collections.abc import Callable
 import numpy as np
 import pyspiel
 
+from spiel_cr.common.arrays import places_in
 from spiel_cr.common.errors import too_many_histories
 from spiel_cr.games.histories import CHANCE, TERMINAL, Histories
 from spiel_cr.games.opening import game_checks
@@ -124,8 +125,7 @@ def _breadth_first(
     """
     walked = np.frombuffer(records, _RECORD)
     order = np.argsort(walked["depth"], kind="stable")
-    rank = np.empty(len(order), np.int32)
-    rank[order] = np.arange(len(order), dtype=np.int32)
+    rank = places_in(order, len(order))
     above, depths = walked["parent"][order], walked["depth"][order]
     return Histories(
         parent=np.where(above >= 0, rank[above], np.int32(-1)),

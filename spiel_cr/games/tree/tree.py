@@ -22,6 +22,7 @@ import pyspiel
 
 from spiel_cr.common.errors import GameTooLargeError, InvalidGameError
 from spiel_cr.common.messages import one_line, short_repr
+from spiel_cr.common.pairs import pair
 from spiel_cr.games.histories import TERMINAL, Histories, state_after
 from spiel_cr.games.sequence_form import layout
 from spiel_cr.games.sequence_form.decisions import Decisions, sum_payoffs
@@ -114,8 +115,7 @@ class GameTree:
     @property
     def decisions(self) -> tuple[Decisions, Decisions]:
         """Decision points of both players."""
-        first, second = (infosets.decisions for infosets in self.infosets)
-        return first, second
+        return pair(infosets.decisions for infosets in self.infosets)
 
     @functools.cached_property
     def game_id(self) -> str:
@@ -148,17 +148,15 @@ class GameTree:
     @functools.cached_property
     def _numbers(self) -> tuple[dict[str, int], dict[str, int]]:
         """For each player, the number of each information-state string."""
-        first, second = (
+        return pair(
             {key: number for number, key in enumerate(infosets.keys)}
             for infosets in self.infosets
         )
-        return first, second
 
     @functools.cached_property
     def _first_sequences(self) -> tuple[np.ndarray, np.ndarray]:
         """For each player int32 [I], the sequence of each infoset's first action."""
-        first, second = (decisions.first_sequence for decisions in self.decisions)
-        return first, second
+        return pair(decisions.first_sequence for decisions in self.decisions)
 
     def label(self, player: int, infoset: int) -> str:
         """Return the information-state string of an infoset."""

@@ -11,7 +11,7 @@ from spiel_cr.common.errors import TooManyHistoriesError, too_many_histories
 from spiel_cr.games.opening import estimate
 from spiel_cr.games.opening.batched_rules import BatchedRules
 from spiel_cr.games.opening.foreign_code import reporting
-from spiel_cr.games.opening.opened import Openable, Opened, open_game
+from spiel_cr.games.opening.opened import Openable, open_game
 from spiel_cr.games.tree import batched_walk, numbering, spot_check, state_walk
 from spiel_cr.games.tree import cache as tree_cache
 from spiel_cr.games.tree.infostate_strings import Strings, lazy_strings
@@ -93,7 +93,7 @@ def build_tree(
             later=_BYTES_AFTER,
             progress=progress,
         ) as watch:
-            return _compile(opened, rules, observations, most, watch)
+            return _compile(game, rules, observations, most, watch)
 
     try:
         if cache is None:
@@ -110,14 +110,14 @@ def build_tree(
 
 
 def _compile(
-    opened: Opened,
+    game: pyspiel.Game,
     rules: BatchedRules | None,
     observations: bool,
     limit: int,
     watch: estimate.Watch,
 ) -> GameTree:
     """Build the tree of a checked game, by its batched rules or OpenSpiel's states."""
-    game, strings = opened.game, tuple[list[str], ...]()
+    strings = tuple[list[str], ...]()
     if rules is None:
         walked, strings = state_walk.walk(
             game, observations=observations, max_histories=limit, watch=watch
@@ -126,7 +126,7 @@ def _compile(
         walked = batched_walk.walk(
             *(game, rules), observations=observations, max_histories=limit, watch=watch
         )
-    spot_check.check(opened, walked, strings or None)
+    spot_check.check(game, walked, strings or None)
     histories, infosets, labels = numbering.number(walked, game)
     del walked
     keys = [

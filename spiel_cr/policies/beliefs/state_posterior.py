@@ -13,7 +13,7 @@ import pyspiel
 from open_spiel.python import policy as openspiel_policy
 
 from spiel_cr.common.checks import check_choice, check_iterations, check_seed
-from spiel_cr.games.simulation.observations import Stage, observations
+from spiel_cr.games.simulation.observations import Stage, continues, observations
 from spiel_cr.policies.beliefs.particles import (
     Belief,
     ParticleFilter,
@@ -160,16 +160,9 @@ class StatePosterior:
 
     def _update(self, state: pyspiel.State) -> None:
         stages = observations(state, self._player, waiting=self._between)
-        before = self._stages
-        done = len(before)
-        if (
-            [stage.seen for stage in before] != [stage.seen for stage in stages[:done]]
-            # The action at the last decision was not known then.
-            or before[:-1] != stages[: max(done - 1, 0)]
-        ):
+        if not continues(self._stages, stages):
             self.restart()
-            done = 0
-        if done < len(stages):
+        if (done := len(self._stages)) < len(stages):
             self._follow(stages, done)
 
     def sample(self, random: np.random.Generator) -> pyspiel.State:
@@ -235,9 +228,9 @@ class StatePosterior:
             if self.surprised and not self._drawn:
                 raise ValueError(
                     f"state: no history of {self._game} gives player {self._player} "
-                    f"the information {seen[-1]!r}; the state belongs "
-                    f"to another game, or the strings between decisions cannot be "
-                    f"compared: give compare='decisions'"
+                    f"the information {seen[-1]!r}; the state belongs to another game, "
+                    f"or the strings between decisions cannot be compared: give "
+                    f"compare='decisions'"
                 )
             break
         return belief

@@ -9,6 +9,7 @@ infoset and cancels.
 import numpy as np
 
 from spiel_cr.common.checks import check_choice
+from spiel_cr.common.pairs import ordered_pair
 from spiel_cr.games.tree.tree import GameTree
 from spiel_cr.policies import conversions
 
@@ -82,5 +83,5 @@ def transitions(tree: GameTree, player: int, other_behaviour: np.ndarray) -> np.
     """
     # The responder's own moves count for 1.
     ones = np.ones(tree.infosets[player].decisions.num_sequences)
-    both = (ones, other_behaviour) if player == 0 else (other_behaviour, ones)
+    both = ordered_pair(player, ones, other_behaviour)
     return np.concatenate([np.ones(1), conversions.move_probabilities(tree, both)])

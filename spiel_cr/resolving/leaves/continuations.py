@@ -27,9 +27,10 @@ import numpy as np
 from open_spiel.python import policy as openspiel_policy
 
 from spiel_cr.common.checks import check_iterations
+from spiel_cr.common.pairs import ordered_pair, pair
 from spiel_cr.games.game_form import GameForm
 from spiel_cr.games.tree.tree import GameTree
-from spiel_cr.policies.behaviour_files import load_tabular_policy
+from spiel_cr.policies.behaviour_files import check_tabular_file, read_policy
 from spiel_cr.policies.best_responses import best_response
 from spiel_cr.policies.conversions import (
     check_behaviour,
@@ -67,13 +68,12 @@ def blueprint_behaviour(
       ValueError: If the blueprint is one for another game.
     """
     if isinstance(blueprint, str):
-        assert isinstance(form, GameTree)
-        blueprint = load_tabular_policy(blueprint, form)
+        check_tabular_file(blueprint)
+        blueprint = read_policy(blueprint, form)
     policy = as_policy(blueprint, form.game, name)
     if policy is not None:
         return query(form, policy)
-    first, second = (check_behaviour(form, p, blueprint[p]) for p in range(2))
-    return first, second
+    return pair(check_behaviour(form, p, blueprint[p]) for p in range(2))
 
 
 class Continuations(TreeLeafValues):
@@ -124,16 +124,13 @@ class Continuations(TreeLeafValues):
         """Return utilities of player 0 if `player` re-solves, float64 [N, k]."""
         columns = []
         for chosen in continuations(tree, behaviour, 1 - player, self.k):
-            pair = (behaviour[0], chosen) if player == 0 else (chosen, behaviour[1])
-            columns.append(history_values(tree, pair))
+            both = ordered_pair(player, behaviour[player], chosen)
+            columns.append(history_values(tree, both))
         return np.stack(columns, axis=1)
 
 
 def continuations(
-    tree: GameTree,
-    blueprint: Behaviour,
-    player: int,
-    k: int,
+    tree: GameTree, blueprint: Behaviour, player: int, k: int
 ) -> list[np.ndarray]:
     """Compute continuation strategies of one player by fictitious play.
 

@@ -12,6 +12,7 @@ opponent, because it chooses the largest estimate.
 import functools
 import time
 from collections.abc import Mapping
+from typing import cast
 
 import numpy as np
 import pyspiel
@@ -20,7 +21,6 @@ from open_spiel.python import policy as openspiel_policy
 from spiel_cr.common.checks import check_iterations
 from spiel_cr.games.opening import game_checks
 from spiel_cr.games.opening.batched_rules import BatchedRules
-from spiel_cr.games.tree.tree import GameTree
 from spiel_cr.policies.array_queries import LineQueries
 from spiel_cr.policies.leaf_values import AnyGame, HistoryValues
 from spiel_cr.policies.rollouts import rollout_mean, rollout_means
@@ -90,9 +90,10 @@ class Rollouts(HistoryValues):
     def __call__(
         self, game: AnyGame, histories: np.ndarray, player: int = 0, /
     ) -> np.ndarray:
+        rules = cast(BatchedRules | None, game)
         most = max(1, _AT_ONCE // (self.k * self._n))
         parts = [
-            self.play(game, part, player, np.arange(len(part)))
+            self.play(rules, part, player, np.arange(len(part)))
             for begin in range(0, len(histories), most)
             for part in [histories[begin : begin + most]]
         ]
@@ -100,7 +101,7 @@ class Rollouts(HistoryValues):
 
     def play(
         self,
-        game: AnyGame,
+        rules: BatchedRules | None,
         histories: np.ndarray,
         player: int,
         group: np.ndarray,
@@ -109,7 +110,7 @@ class Rollouts(HistoryValues):
         """Compute values like `__call__`, in one batch, with random numbers by group.
 
         Args:
-          game: Batched rules, or OpenSpiel's game.
+          rules: Batched rules; None for OpenSpiel's states.
           histories: States of the histories, [L, ...], see `HistoryValues`.
           player: The re-solving player; the opponent has the continuation strategies.
           group: Group of each history, int64 [L], ascending from 0. Histories of a
@@ -125,11 +126,10 @@ class Rollouts(HistoryValues):
           all of them. If rollouts differ in length, short ones are therefore more
           likely to be finished.
         """
-        assert not isinstance(game, GameTree)
-        if isinstance(game, pyspiel.Game):
+        if rules is None:
             return self._play_states(histories, player, group, deadline)
         try:
-            return self._play_arrays(game, histories, player, group, deadline)
+            return self._play_arrays(rules, histories, player, group, deadline)
         except _OutOfTime:
             return np.full((len(histories), self.k), np.nan)
 

@@ -11,6 +11,7 @@ from typing import NamedTuple, Protocol
 
 import numpy as np
 
+from spiel_cr.common.arrays import ranges
 from spiel_cr.games.histories import CHANCE, TERMINAL
 from spiel_cr.games.simulation.labelled import LabelledSimulator, Nodes
 from spiel_cr.resolving.constraints import BelowLookahead
@@ -158,10 +159,7 @@ def _children(
         return level
     nodes = level.nodes
     below, parents = simulator.children(nodes.states, nodes.player)
-    begins = np.flatnonzero(np.diff(parents, prepend=-1))
-    place = np.arange(len(parents)) - np.repeat(
-        begins, np.diff([*begins, len(parents)])
-    )
+    place = ranges(0, np.bincount(parents))
     actor = nodes.player[parents]
     weight = level.weight[parents] * np.where(actor == CHANCE, below.factor, 1.0)
     if (acts := actor == player).any():

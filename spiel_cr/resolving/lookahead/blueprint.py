@@ -13,10 +13,9 @@ from open_spiel.python import policy as openspiel_policy
 
 from spiel_cr.common.errors import GameTooLargeError, ImperfectRecallError
 from spiel_cr.games.histories import CHANCE, TERMINAL
-from spiel_cr.games.opening import batched_rules
-from spiel_cr.games.simulation.labelled import LabelledSimulator, Nodes
-from spiel_cr.policies.array_queries import answers_rows, row_probabilities
-from spiel_cr.solvers.deep.network_policy import DeepPolicy
+from spiel_cr.games.opening.batched_rules import BatchedRules
+from spiel_cr.games.simulation.labelled import Nodes
+from spiel_cr.policies.array_queries import row_probabilities
 from spiel_cr.solvers.policy_files import check_policy_file, load_policy
 from spiel_cr.solvers.representation import GameOptions
 from spiel_cr.solvers.run import Goal
@@ -63,18 +62,13 @@ def blueprint_of(
 
     Raises:
       OSError, CorruptFileError: If the file cannot be read.
-      ValueError: If it is for another game, or has networks that the game's batched
-        rules cannot query, see `DeepPolicy.check_arrays`.
+      ValueError: If it is for another game.
       ImperfectRecallError: If a player has imperfect recall, which lookahead trees do
         not support.
       GameTooLargeError: If the visited infosets do not fit into memory.
     """
     if isinstance(blueprint, str):
-        policy = load_policy(blueprint, game)
-        rules = batched_rules.of_game(game)
-        if isinstance(policy, DeepPolicy) and rules is not None:
-            policy.check_arrays(rules)
-        return policy
+        return load_policy(blueprint, game)
     if blueprint is not None:
         return blueprint
     goal = Goal(iterations) if seconds is None else Goal(seconds=seconds)
@@ -97,22 +91,18 @@ def blueprint_of(
     return result.average_policy()
 
 
-def answers_arrays(policy: openspiel_policy.Policy, game: pyspiel.Game) -> bool:
-    """Return whether a policy can be queried by a game's batched rules."""
-    return answers_rows(policy, batched_rules.of_game(game))
-
-
 @dataclasses.dataclass(frozen=True)
 class Blueprint:
     """A policy of both players that is queried at many histories at once.
 
     Attributes:
       policy: The OpenSpiel policy.
-      simulator: Simulator of the histories.
+      rules: Batched rules to which the states of histories belong. None: they are
+        OpenSpiel's states.
     """
 
     policy: openspiel_policy.Policy
-    simulator: LabelledSimulator
+    rules: BatchedRules | None
 
     def play(self, nodes: Nodes, player: int) -> np.ndarray:
         """Return action probabilities at histories where a player acts.
@@ -126,8 +116,7 @@ class Blueprint:
           order of actions; uniform if the policy has none.
         """
         assert not np.isin(nodes.player, (CHANCE, TERMINAL)).any()
-        rules = self.simulator.rules
-        if not isinstance(rules, pyspiel.Game):
+        if (rules := self.rules) is not None:
             legal = rules.legal_actions_mask(nodes.states)
             weights = row_probabilities(self.policy, rules, nodes.states, player, legal)
             return (weights / weights.sum(axis=1, keepdims=True))[legal]

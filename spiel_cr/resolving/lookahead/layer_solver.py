@@ -14,7 +14,6 @@ import numpy as np
 from spiel_cr.games.sequence_form import forced
 from spiel_cr.games.sequence_form.layout import PaddedShapes, shapes_of
 from spiel_cr.resolving.clock import Clock, Cost
-from spiel_cr.resolving.gadget import Forest
 from spiel_cr.resolving.lookahead.capacity import Capacities, size_of
 from spiel_cr.resolving.lookahead.lookahead_tree import LookaheadTree
 from spiel_cr.resolving.lookahead.solved_lookahead import SolvedLookahead
@@ -68,7 +67,7 @@ class LayerSolver:
         # is part of a compiled function.
         self._capacities = Capacities(), Capacities()
         # The last game for each player that updates first; used by `close`.
-        self._last_games: dict[int, Forest] = {}
+        self._last_games: dict[int, forced.Free] = {}
         self._closed = False
         # Durations as a function of the number of histories: expansion, leaf values,
         # construction of the gadget game; and, as a function of the number of entries
@@ -110,13 +109,12 @@ class LayerSolver:
         Needed only with a time limit; otherwise functions are compiled when needed.
         """
         for first, capacities in enumerate(self._capacities):
-            game = self._last_games[first if first in self._last_games else 1 - first]
-            free = forced.leave_out(game.decisions, game.payoffs)
+            free = self._last_games[first if first in self._last_games else 1 - first]
             if not len(capacities):
                 shapes = capacities.learn(shapes_of(free.decisions, free.payoffs))
                 assert shapes is not None
-                self._solver_for(game, free, shapes, first, None)
-            self._solver_for(game, free, capacities.close(), first, None)
+                self._solver_for(free, shapes, first, None)
+            self._solver_for(free, capacities.close(), first, None)
         self._last_games.clear()
         self._closed = True
 
@@ -183,14 +181,14 @@ class LayerSolver:
             if solved is None or game is None:
                 return None
             first = self._player ^ game.gadget_infosets.other_first
-            if learns:
-                self._last_games[first] = game
             if free is None:
                 return solved
+            if learns:
+                self._last_games[first] = free
             need = shapes_of(free.decisions, free.payoffs)
             if (shapes := self._capacities[first].learn(need)) is not None:
                 in_time = None if learns else hurry
-                solver = self._solver_for(game, free, shapes, first, in_time)
+                solver = self._solver_for(free, shapes, first, in_time)
                 if solver is None:
                     return None
                 if solved.exact:
@@ -216,7 +214,6 @@ class LayerSolver:
 
     def _solver_for(
         self,
-        game: Forest,
         free: forced.Free,
         shapes: PaddedShapes,
         first: int,
@@ -232,20 +229,20 @@ class LayerSolver:
         if not _is_time(self._making, size, deadline):
             return None
         started, compilations = time.perf_counter(), cfr.compilations()
-        solver = self._make_solver(game, free, shapes, first)
+        solver = self._make_solver(free, shapes, first)
         if cfr.compilations() != compilations:
             if self._config.move_ms is None or self._closed:
                 return solver
             solver.run(1)
             started = time.perf_counter()
-            solver = self._make_solver(game, free, shapes, first)
+            solver = self._make_solver(free, shapes, first)
         self._making.add(size, time.perf_counter() - started)
         return solver
 
     def _make_solver(
-        self, game: Forest, free: forced.Free, capacity: PaddedShapes, first: int
+        self, free: forced.Free, shapes: PaddedShapes, first: int
     ) -> Solver:
-        form = forced.lay_out(game.decisions, game.payoffs, free, capacity)
+        form = forced.lay_out(free, shapes)
         return full_width_solver(
             form, self._algorithm, self._config, first, values=False
         )

@@ -20,17 +20,15 @@ import pyspiel
 
 from spiel_cr.common.checks import check_seed
 from spiel_cr.common.messages import announce
+from spiel_cr.games.opening.batched_rules import of_game
 from spiel_cr.games.opening.game_checks import chance_outcomes
 from spiel_cr.games.simulation.observations import Stage, continues, observations
+from spiel_cr.policies.array_queries import answers_rows
 from spiel_cr.policies.beliefs.bot_beliefs import BotBeliefs
 from spiel_cr.resolving import tree_beliefs
 from spiel_cr.resolving.clock import Clock, Statistics
 from spiel_cr.resolving.leaves.rollout_values import Rollouts
-from spiel_cr.resolving.lookahead.blueprint import (
-    Blueprint,
-    answers_arrays,
-    blueprint_of,
-)
+from spiel_cr.resolving.lookahead.blueprint import Blueprint, blueprint_of
 from spiel_cr.resolving.lookahead.layer_solver import LayerSolver
 from spiel_cr.resolving.lookahead.lookahead_config import LookaheadConfig
 from spiel_cr.resolving.lookahead.lookahead_tree import LookaheadTree
@@ -157,10 +155,10 @@ class LookaheadResolver:
             game,
             most,
             leaf=self._leaf,
-            batched_rules=answers_arrays(policy, game),
+            batched_rules=answers_rows(policy, of_game(game)),
             player=player,
         )
-        self.blueprint = Blueprint(policy, tree.simulator)
+        self.blueprint = Blueprint(policy, tree.simulator.source.rules)
         tree = dataclasses.replace(tree, blueprint=self.blueprint)
         self._root = ReachedState(-1, tree, tree.table.id[:1].copy())
         # Number of histories in all kept solutions, and in the trees that lead to them.

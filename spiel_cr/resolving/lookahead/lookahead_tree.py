@@ -94,7 +94,7 @@ class LookaheadTree:
     @property
     def game(self) -> pyspiel.Game:
         """The sequential game."""
-        return self.simulator.game
+        return self.simulator.source.game
 
     def rows(self, ids: np.ndarray) -> np.ndarray:
         """Return the rows of histories, int64 [n].
@@ -202,12 +202,9 @@ class LookaheadTree:
 
     def _strings(self, rows: np.ndarray) -> Sequence[str]:
         """Return information-state strings from batched rules or states."""
-        table, rules = self.table, self.simulator.rules
-        has_strings = isinstance(rules, pyspiel.Game) or hasattr(
-            rules, "information_state_strings"
-        )
-        if has_strings:
-            return self.simulator.strings(table.states[rows], self.player)
+        table, source = self.table, self.simulator.source
+        if source.has_strings:
+            return source.strings(table.states[rows], self.player)
         paths = map(table.path_to, rows.tolist())
         return [string_at(self.game, path, self.player) for path in paths]
 
@@ -282,7 +279,7 @@ class LookaheadTree:
         table, new = self.table, self.unvalued()
         if not len(new):
             return
-        rules, states = self.simulator.rules, table.states[new]
+        rules, states = self.simulator.source.rules, table.states[new]
         values = leaf_utilities(self.leaf, rules, states, self.player)
         if values.shape[1] > table.value.shape[1]:
             table.value = np.tile(table.value, (1, values.shape[1]))

@@ -4,7 +4,7 @@ import copy
 
 import numpy as np
 
-from spiel_cr.common.arrays import ranges
+from spiel_cr.common.arrays import places_in, ranges
 from spiel_cr.games.histories import CHANCE, TERMINAL, actions_to
 from spiel_cr.games.opening.batched_rules import BrokenRulesError
 from spiel_cr.games.simulation.labelled import LabelledSimulator, Nodes
@@ -159,8 +159,7 @@ class NodeTable:
             if isinstance(column, np.ndarray):
                 setattr(table, name, column[kept])
         table.used, table.marks = count, [count]
-        place = np.full(self.used, -1, np.int32)
-        place[kept] = np.arange(count, dtype=np.int32)
+        place = places_in(kept, self.used)
         for rows in (table.parent, table.first):
             rows[:] = np.where(rows >= 0, place[rows], -1)
         return table

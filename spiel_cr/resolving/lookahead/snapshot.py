@@ -4,8 +4,9 @@ import dataclasses
 from typing import NamedTuple
 
 import numpy as np
-import pyspiel
 
+from spiel_cr.common.arrays import places_in
+from spiel_cr.common.pairs import pair
 from spiel_cr.games.histories import Histories
 from spiel_cr.games.simulation.labelled import LabelledSimulator
 from spiel_cr.games.tree import infostate_strings, numbering
@@ -44,9 +45,9 @@ def snapshot_of(
     Raises:
       ImperfectRecallError: If a player seems to have imperfect recall in the tree.
     """
+    source = simulator.source
     order, level_start = breadth_first(rows.first, rows.num_children)
-    rank = np.empty(len(order), np.int32)
-    rank[order] = np.arange(len(order), dtype=np.int32)
+    rank = places_in(order, len(order))
     player, parent = rows.player[order], rows.parent[order]
     label, observation = np.full((2, len(order)), -1, np.int32)
     player_labels = []
@@ -75,13 +76,13 @@ def snapshot_of(
         at = states[order[histories]]
         return infostate_strings.Strings(
             len(at),
-            lambda number: simulator.strings(at[number : number + 1], player)[0],
-            lambda: simulator.strings(at, player),
+            lambda number: source.strings(at[number : number + 1], player)[0],
+            lambda: source.strings(at, player),
         )
 
-    game, rules = simulator.game, simulator.rules
+    game, rules = source.game, source.rules
     histories, infosets, numbers = numbering.number(walked, game)
-    if isinstance(rules, pyspiel.Game):
+    if rules is None:
         keys = [strings_at(side.history, p) for p, side in enumerate(infosets)]
     else:
         keys = [
@@ -91,7 +92,7 @@ def snapshot_of(
     tree = assemble(game, histories, infosets, keys, lazy=True)
     if rows.frontier.any():
         tree = dataclasses.replace(tree, frontier=rows.frontier[order])
-    one, other = (
+    labels_of = pair(
         labels[order] for labels, order in zip(player_labels, numbers, strict=True)
     )
-    return TreeSnapshot(tree, rows.id[order], (one, other))
+    return TreeSnapshot(tree, rows.id[order], labels_of)

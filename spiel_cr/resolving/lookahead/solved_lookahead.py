@@ -5,7 +5,6 @@ import functools
 
 import numpy as np
 
-from spiel_cr.common.arrays import ranges
 from spiel_cr.common.errors import UncountableTurnsError
 from spiel_cr.games.simulation.labelled import Nodes
 from spiel_cr.policies.conversions import reach_from_behaviour
@@ -106,7 +105,7 @@ class SolvedLookahead:
         if roots is not None:
             rows = find_numbers(snapshot.ids, roots)[1]
             layer = int(d.layer[rows[0]])
-            at = d.roots[d.layer[d.roots] == layer]
+            at = d.roots_of(layer)
             below = snapshot.labels[1 - player][d.other_layer >= layer]
             shared = np.isin(below, lookahead.dropped).any()
             if shared or not np.array_equal(at, np.sort(rows)):
@@ -132,7 +131,8 @@ class SolvedLookahead:
         inside, at = find_numbers(self.snapshot.labels[player], nodes.label)
         actions = np.repeat(inside, nodes.num_actions)
         played = np.empty(len(actions))
-        played[actions] = self.behaviour[self._sequences(at[inside])]
+        sequences = self.decomposition.decisions.sequences_of(at[inside])
+        played[actions] = self.behaviour[sequences]
         if not inside.all():
             played[~actions] = self.incumbent.play(nodes.select(~inside), player)
         return played
@@ -165,7 +165,7 @@ class SolvedLookahead:
 
     def strategy(self, infoset: int) -> tuple[list[int], np.ndarray]:
         """Return the actions at an infoset, and their probabilities, float64 [A]."""
-        sequences = self._sequences(np.array([infoset]))
+        sequences = self.decomposition.decisions.sequences_of(np.array([infoset]))
         actions = self.snapshot.tree.infosets[self.player].actions[sequences - 1]
         return actions.tolist(), self.behaviour[sequences]
 
@@ -184,7 +184,8 @@ class SolvedLookahead:
     def accept_if_safe(self, game: Forest, solver: Solver) -> None:
         """Accept a solution if it satisfies all constraints."""
         d, new = self.decomposition, self.behaviour.copy()
-        new[self._sequences(game.infosets)] = solver.average_behaviour(self.player)[1:]
+        sequences = d.decisions.sequences_of(game.infosets)
+        new[sequences] = solver.average_behaviour(self.player)[1:]
         reach = reach_from_behaviour(d.decisions, self.behaviour)
         # In the complete game there are no augmented infosets; every root is reached.
         reached = reach[d.decisions.parent[game.infosets]].any()
@@ -193,15 +194,6 @@ class SolvedLookahead:
         )
         if self.accepted:
             self.behaviour, self.solver = new, solver
-
-    def _sequences(self, infosets: np.ndarray) -> np.ndarray:
-        return _sequences(self.decomposition, infosets)
-
-
-def _sequences(d: Decomposition, infosets: np.ndarray) -> np.ndarray:
-    """Return the sequences of some of the player's infosets, int64 [sum of actions]."""
-    first, counts = d.decisions.first_sequence, d.decisions.num_actions
-    return ranges(first[infosets], counts[infosets])
 
 
 def find_numbers(keys: np.ndarray, query: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

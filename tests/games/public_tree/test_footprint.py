@@ -13,9 +13,9 @@ _GAME = "python_rhode_island_holdem(num_ranks=6,num_suits=3)"
 def test_sizes_equal_those_of_the_form():
     form = kuhn().sequence_form
     for player in range(2):
-        size = footprint.size_of(kuhn(), player)
-        assert size.infosets == len(form.decisions[player])
-        assert size.sequences == form.decisions[player].num_sequences
+        decisions = kuhn().public_decisions[player]
+        assert decisions.num_infosets == len(form.decisions[player])
+        assert decisions.num_sequences == form.decisions[player].num_sequences
     # Kinds: the first decision of each player, and the second one of player 0.
     assert footprint.num_kinds(kuhn()) == 3
 

@@ -49,7 +49,7 @@ def test_policy_equals_the_tabular_policy_of_the_game_tree():
     assert policy.action_probabilities(state, 0) == {PASS: 0.0, BET: 1.0}
     assert policy.action_probabilities(state) == table.action_probabilities(state)
     # Rows are cards, independent of the indices in the game tree.
-    bets = node_probabilities(policy, policy.form.finder.after([PASS]))[:, BET]
+    bets = node_probabilities(policy, policy.form.betting.node_after([PASS]))[:, BET]
     assert np.allclose(bets, _SECOND["p"], atol=1e-15)
 
 
@@ -69,13 +69,13 @@ def test_rejects_states_of_other_games_and_players():
         policy.action_probabilities(other)
 
 
-def test_finder_finds_public_nodes_by_actions():
-    finder = kuhn().finder
-    for node in range(len(kuhn().betting)):
-        assert finder.after(kuhn().betting.path(node)) == node
-    assert finder.actions(0) == [PASS, BET] and finder.actions(3) == []
+def test_public_nodes_are_found_by_actions():
+    betting = kuhn().betting
+    for node in range(len(betting)):
+        assert kuhn().betting.node_after(betting.path(node)) == node
+    assert betting.actions(0) == [PASS, BET] and betting.actions(3) == []
     with pytest.raises(ValueError, match="after the players' actions \\[1\\]"):
-        finder.after([BET, 2])
+        kuhn().betting.node_after([BET, 2])
 
 
 @pytest.mark.parametrize("chunk", [1, 3, 100])

@@ -280,7 +280,7 @@ def test_rollouts_average_to_exact_values(form):
             at, actions = np.nonzero(mask)
             histories = rules.child(histories[at], actions)
     else:
-        game, numbers = tree.game, numbers[:2]
+        game, numbers = None, numbers[:2]
         histories = np.empty(2, object)
         for place, number in enumerate(numbers):
             histories[place] = tree.game.new_initial_state()

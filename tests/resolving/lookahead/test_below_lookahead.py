@@ -35,7 +35,7 @@ def started(name, player, histories, walk, batched_rules=True):
         player=player,
         batched_rules=batched_rules,
     )
-    blueprint = Blueprint(policy, start.simulator)
+    blueprint = Blueprint(policy, start.simulator.source.rules)
     start = dataclasses.replace(start, blueprint=blueprint)
     start.grow(histories)
     return SolvedLookahead.of(start, player, blueprint, walk=walk), policy
@@ -79,7 +79,7 @@ def a_third_of(tree, random, *, entire_states):
     """Return a tree of a third of a game for player 0, with the uniform blueprint."""
     count = len(tree.histories)
     start = lookahead_trees.start(tree.game, count, player=0)
-    uniform = Blueprint(UniformRandomPolicy(tree.game), start.simulator)
+    uniform = Blueprint(UniformRandomPolicy(tree.game), start.simulator.source.rules)
     if entire_states:
         start.grow(count // 3)
     else:
@@ -105,7 +105,7 @@ def change(solved, game, infosets, random):
     )
     keys = solved.snapshot.tree.infosets[0].keys
     for infoset in infosets:
-        place = solved._sequences(np.array([infoset]))
+        place = solved.decomposition.decisions.sequences_of(np.array([infoset]))
         behaviour[place] = random.dirichlet(np.full(len(place), 0.5))
         first = own.decisions.first_sequence[own.keys.index(keys[infoset])]
         whole[first : first + len(place)] = behaviour[place]
@@ -210,7 +210,7 @@ def test_subgames_that_share_opponent_infosets_with_others_are_not_solved(whole)
     game = made_games.MadeGame(hidden_failure, "hidden_failure")
     decompose(build_tree(game), 0)
     start = lookahead_trees.start(game, 24, player=0)
-    uniform = Blueprint(UniformRandomPolicy(game), start.simulator)
+    uniform = Blueprint(UniformRandomPolicy(game), start.simulator.source.rules)
     place, ids = start, start.table.id[:1]
     for number, key in enumerate(("m", "m0 1 ")):
         begins = number == 0

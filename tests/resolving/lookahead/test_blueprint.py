@@ -11,6 +11,8 @@ import spiel_cr
 from spiel_cr.common.errors import CorruptFileError, GameTooLargeError
 from spiel_cr.resolving.lookahead.blueprint import Blueprint, blueprint_of
 from spiel_cr.resolving.lookahead.lookahead_config import LookaheadConfig
+from spiel_cr.resolving.lookahead.lookahead_resolver import LookaheadResolver
+from spiel_cr.resolving.resolving_config import ResolvingConfig
 from tests.support import lookahead_trees
 from tests.support.solving import solve_with
 
@@ -67,8 +69,9 @@ def test_loads_network_policies_and_rejects_ensembles(tmp_path):
     expected = spiel_cr.load_policy(path, game).action_probabilities(state)
     assert given.action_probabilities(state) == expected
     trained("dream(hidden=4,traversals=8,steps=1,critic_steps=1)").save(path)
+    config, settings = ResolvingConfig(iterations=1), LookaheadConfig(100, path)
     with pytest.raises(ValueError, match="whose mixture depends on earlier actions"):
-        load_blueprint(path, game)
+        LookaheadResolver(game, 0, config, settings)
 
 
 @pytest.mark.parametrize("batched_rules", [True, False])
@@ -81,7 +84,7 @@ def test_batched_probabilities_equal_those_of_single_states(networks, batched_ru
     lookahead = lookahead_trees.start(GOOFSPIEL, 300, batched_rules=batched_rules)
     lookahead_trees.by_levels(lookahead)
     tree = lookahead.snapshot().tree
-    blueprint = Blueprint(policy, lookahead.simulator)
+    blueprint = Blueprint(policy, lookahead.simulator.source.rules)
     for player in range(2):
         mine = np.flatnonzero(tree.histories.player == player)
         nodes = lookahead.nodes(lookahead.snapshot().ids[mine])
@@ -97,7 +100,9 @@ def test_batched_probabilities_equal_those_of_single_states(networks, batched_ru
 def test_states_without_probabilities_are_played_uniformly():
     lookahead = lookahead_trees.start(GOOFSPIEL, 9, batched_rules=False)
     nothing = SimpleNamespace(action_probabilities=lambda state: {})
-    odds = Blueprint(nothing, lookahead.simulator).play(lookahead.simulator.root(), 0)
+    odds = Blueprint(nothing, lookahead.simulator.source.rules).play(
+        lookahead.simulator.root(), 0
+    )
     assert odds == pytest.approx([0.25] * 4)
 
 

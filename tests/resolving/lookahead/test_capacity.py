@@ -76,7 +76,7 @@ def test_no_solver_is_created_without_time_for_it():
     config = ResolvingConfig(iterations=20, move_ms=50)
     layers = LayerSolver(0, config, 500, Clock(50, 20))
     tree = lookahead_trees.start("kuhn_poker", 500)
-    beliefs = Blueprint(UniformRandomPolicy(tree.game), tree.simulator)
+    beliefs = Blueprint(UniformRandomPolicy(tree.game), tree.simulator.source.rules)
 
     def build(tree):
         return SolvedLookahead.of(tree, 0, beliefs, walk=1000)
@@ -111,7 +111,7 @@ def test_new_shapes_are_run_again_before_the_time_limit_starts(monkeypatch):
         config = ResolvingConfig(iterations=3, move_ms=move_ms)
         layers = LayerSolver(0, config, 500, Clock(None, 3))
         tree = lookahead_trees.start("kuhn_poker", 500)
-        beliefs = Blueprint(UniformRandomPolicy(tree.game), tree.simulator)
+        beliefs = Blueprint(UniformRandomPolicy(tree.game), tree.simulator.source.rules)
         build = functools.partial(
             SolvedLookahead.of, player=0, incumbent=beliefs, walk=1000
         )
@@ -128,7 +128,7 @@ def test_shapes_of_unsolved_trees_are_compiled_before_the_match():
 
     def solved(game, most, walk):
         tree = lookahead_trees.start(game, 500)
-        beliefs = Blueprint(UniformRandomPolicy(tree.game), tree.simulator)
+        beliefs = Blueprint(UniformRandomPolicy(tree.game), tree.simulator.source.rules)
         build = functools.partial(
             SolvedLookahead.of, player=0, incumbent=beliefs, walk=walk
         )
@@ -233,7 +233,7 @@ def test_forced_moves_are_excluded_from_shapes(monkeypatch):
     monkeypatch.setattr(layer_solver, "shapes_of", shapes_of)
     layers = LayerSolver(0, ResolvingConfig(iterations=3), 5000, Clock(None, 3))
     tree = lookahead_trees.start("python_ii_goofspiel(num_cards=3)", 5000)
-    beliefs = Blueprint(UniformRandomPolicy(tree.game), tree.simulator)
+    beliefs = Blueprint(UniformRandomPolicy(tree.game), tree.simulator.source.rules)
     build = functools.partial(
         SolvedLookahead.of, player=0, incumbent=beliefs, walk=100_000
     )

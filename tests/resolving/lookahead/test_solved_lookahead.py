@@ -65,7 +65,7 @@ def second_layer_subgame(name, player):
     """
     place, ids, d, second = second_layer_start(name, player)
     lookahead_trees.by_levels(place)
-    blueprint = Blueprint(policy(name), place.simulator)
+    blueprint = Blueprint(policy(name), place.simulator.source.rules)
     solved = SolvedLookahead.of(place, player, blueprint, roots=ids)
     roots = d.roots[d.augmented_subgame[d.root_augmented] == d.player_subgame[second]]
     return solved, d, roots
@@ -116,7 +116,7 @@ def test_solutions_are_accepted_only_within_all_constraints():
 def test_incumbent_strategy_is_the_previous_solution():
     """At infosets that the previous tree did not contain, it is the blueprint."""
     solved, _, _ = second_layer_subgame("leduc7", 0)
-    blueprint = Blueprint(policy("leduc7"), solved.lookahead.simulator)
+    blueprint = Blueprint(policy("leduc7"), solved.lookahead.simulator.source.rules)
     changed = np.linspace(0.1, 0.9, len(solved.behaviour))
     solved.behaviour = changed
     old, root = solved.lookahead.table, solved.lookahead.simulator.root()
@@ -127,10 +127,15 @@ def test_incumbent_strategy_is_the_previous_solution():
     keys = solved.snapshot.tree.infosets[0].keys
     known = 0
     for number, key in enumerate(after.snapshot.tree.infosets[0].keys):
-        place = slice(*(after._sequences(np.array([number]))[[0, -1]] + [0, 1]))
+        place = slice(
+            *(
+                after.decomposition.decisions.sequences_of(np.array([number]))[[0, -1]]
+                + [0, 1]
+            )
+        )
         if key in keys:
             old = solved.find(key)
-            source = solved._sequences(np.array([old]))
+            source = solved.decomposition.decisions.sequences_of(np.array([old]))
             np.testing.assert_array_equal(after.behaviour[place], changed[source])
             known += 1
         else:
@@ -143,9 +148,9 @@ def test_subgames_with_unexpanded_or_missing_roots_are_not_resolved():
     solved, _, _ = second_layer_subgame("leduc7", 0)
     ids = solved.snapshot.ids[solved.decomposition.roots]
     inside = solved.decomposition.layer[solved.decomposition.roots] == solved.layer
-    blueprint = Blueprint(policy("leduc7"), solved.lookahead.simulator)
+    blueprint = Blueprint(policy("leduc7"), solved.lookahead.simulator.source.rules)
     tree, roots, _, _ = second_layer_start("leduc7", 0)
-    blank = Blueprint(policy("leduc7"), tree.simulator)
+    blank = Blueprint(policy("leduc7"), tree.simulator.source.rules)
     assert SolvedLookahead.of(tree, 0, blank, roots=roots) is None
     assert (
         SolvedLookahead.of(solved.lookahead, 0, blueprint, roots=ids[inside][1:])
@@ -159,7 +164,7 @@ def test_incumbent_strategy_continues_below_a_smaller_tree():
     small = place.focus(ids)
     lookahead_trees.by_levels(place)
     solved = SolvedLookahead.of(
-        place, 0, Blueprint(policy("leduc7"), place.simulator), ids
+        place, 0, Blueprint(policy("leduc7"), place.simulator.source.rules), ids
     )
     game = solved.forest("maxmargin")
     solver = solver_of(game.form, "pcfr+", values=True, first=1)

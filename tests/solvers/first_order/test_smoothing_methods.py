@@ -135,7 +135,7 @@ def test_excessive_gap_bounds_nash_conv(algorithm):
 
 
 def test_step_lengths_without_the_heuristic_follow_the_theory():
-    """Step k has length 2 / (k + 2); the heuristic only ever halves its first length."""
+    """Step k has length 2 / (k + 2); the heuristic halves its first length."""
     fast, slow = (solver_of("kuhn", name) for name in ("egt", "egt(aggressive=false)"))
     for iterations in (1, 9, 50):
         fast.run(iterations)

@@ -10,6 +10,7 @@ from typing import NamedTuple
 import numpy as np
 import pyspiel
 
+from spiel_cr.common.arrays import places_in
 from spiel_cr.common.errors import InvalidGameError
 from spiel_cr.games.histories import CHANCE
 from spiel_cr.games.opening.batched_rules import BatchedRules
@@ -109,14 +110,12 @@ class Dealt(NamedTuple):
       examples: A deal that leads to each private state, for each player and round int32
         [H, c].
       payoff_matrices: Payoff matrices in the order of the stakes.
-      num_deals: Number of deals in each round.
     """
 
     parents: tuple[tuple[np.ndarray, ...], tuple[np.ndarray, ...]]
     keys: tuple[tuple[np.ndarray, ...], tuple[np.ndarray, ...]]
     examples: tuple[tuple[np.ndarray, ...], tuple[np.ndarray, ...]]
     payoff_matrices: tuple[SparseMatrix, ...]
-    num_deals: list[int]
 
 
 class Dealing:
@@ -163,7 +162,7 @@ class Dealing:
             num_deals,
             random,
         )
-        self._count = [0] * len(self._rounds)
+        self._count = 0
 
     def run(self) -> Dealt:
         """Play all deals.
@@ -172,12 +171,9 @@ class Dealing:
           InvalidGameError: If the declaration contradicts the game: a private state has
             imperfect recall, or see `MergedDealsCheck.compare_sums`.
         """
-        states = self._checked.rules.new_initial_states()
-        nothing = np.zeros((2, 1), np.int64)
-        start = _PartialDeals(
-            states, np.zeros((1, 0), np.int32), np.ones(1), nothing, nothing
-        )
-        self._go_on(0, start)
+        states, none = self._checked.rules.new_initial_states(), np.zeros((2, 1), int)
+        outcomes = np.zeros((1, 0), np.int32)
+        self._go_on(0, _PartialDeals(states, outcomes, np.ones(1), none, none))
         self._symmetry.compare_sums()
         return self._finish()
 
@@ -187,9 +183,7 @@ class Dealing:
             above, seen = self._enter(r, batch)
             if r + 1 == len(self._rounds):
                 return
-            states = batch.states
-            for action in self._line.moves[r]:
-                states = self._checked.rules.child(states, np.full(len(states), action))
+            states = self._checked.play(batch.states, self._line.moves[r])
             batch = batch._replace(states=states, above=above, seen=seen)
             r += 1
         size, start, part = len(batch.probabilities), 0, 1
@@ -203,20 +197,13 @@ class Dealing:
 
     def _deal(self, batch: _PartialDeals, some: slice) -> _PartialDeals:
         """Return all deals with one more outcome after some of the deals so far."""
-        batch = _PartialDeals(
-            *(batch.states[some], batch.outcomes[some], batch.probabilities[some]),
-            *(batch.above[:, some], batch.seen[:, some]),
-        )
-        probabilities = self._checked.chance_probabilities(batch.states)
-        where, outcome = np.divmod(
-            np.flatnonzero(probabilities > 0), probabilities.shape[1]
-        )
+        below, where, outcome, share = self._checked.outcomes(batch.states[some])
         return _PartialDeals(
-            self._checked.rules.child(batch.states[where], outcome),
-            np.column_stack([batch.outcomes[where], outcome.astype(np.int32)]),
-            batch.probabilities[where] * probabilities[where, outcome],
-            batch.above[:, where],
-            batch.seen[:, where],
+            below,
+            np.column_stack([batch.outcomes[some][where], outcome.astype(np.int32)]),
+            batch.probabilities[some][where] * share,
+            batch.above[:, some][:, where],
+            batch.seen[:, some][:, where],
         )
 
     def _enter(self, r: int, batch: _PartialDeals) -> tuple[np.ndarray, np.ndarray]:
@@ -242,8 +229,8 @@ class Dealing:
         for number, matrix in enumerate(self._payoff_matrices[r], 1):
             values[number] = batch.probabilities * self._payoffs(int(matrix), batch)
         entered.sums.add(private_states[0], private_states[1], values)
-        self._count[r] += len(batch.probabilities)
-        self._progress(sum(self._count))
+        self._count += len(batch.probabilities)
+        self._progress(self._count)
         deals = RoundDeals(*batch[:3], private_states, values[1:], batch.seen)
         return private_states, self._symmetry.see(r, deals)
 
@@ -261,14 +248,10 @@ class Dealing:
 
     def _payoffs(self, matrix: int, batch: _PartialDeals) -> np.ndarray:
         """Return player 0's utility in units of the matrix, float64 [n]."""
-        rules, count = self._checked.rules, len(batch.probabilities)
-        states = batch.states
-        after = self._after.get(matrix)
-        if after is None:
-            states = play(rules, batch.outcomes, self._path[matrix])
+        if matrix in self._after:
+            states = self._checked.play(batch.states, self._after[matrix])
         else:
-            for action in after:
-                states = rules.child(states, np.full(count, action))
+            states = play(self._checked.rules, batch.outcomes, self._path[matrix])
         utility = self._checked.utility(states)
         return utility / self._stakes.unit[matrix]
 
@@ -283,8 +266,7 @@ class Dealing:
                 rows = entered.numbers[player].rows
                 parent = place[player][entered.parent[player]]
                 order = np.lexsort([*rows.T[::-1], parent])
-                place[player] = np.empty(len(order), np.int32)
-                place[player][order] = np.arange(len(order))
+                place[player] = places_in(order, len(order))
                 deals = np.concatenate(entered.examples[player])
                 by_player[player].append((parent[order], rows[order], deals[order]))
             first, second, values = entered.sums.get()
@@ -292,12 +274,10 @@ class Dealing:
             for matrix, value in zip(self._payoff_matrices[r], values[1:], strict=True):
                 entries = sum_entries(place[0][first], place[1][second], value, shape)
                 payoff_matrices[int(matrix)] = SparseMatrix(r, shape, Payoffs(*entries))
-        first_rounds, second_rounds = (
-            list(zip(*rounds, strict=True)) for rounds in by_player
-        )
-        parents, keys, examples = zip(first_rounds, second_rounds, strict=True)
+        by_field = (zip(*rounds, strict=True) for rounds in by_player)
+        parents, keys, examples = zip(*by_field, strict=True)
         kept = tuple(payoff_matrices[number] for number in sorted(payoff_matrices))
-        return Dealt(parents, keys, examples, kept, self._count)
+        return Dealt(parents, keys, examples, kept)
 
 
 def play(

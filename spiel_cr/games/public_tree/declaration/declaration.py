@@ -148,8 +148,7 @@ def _below(tree: PublicTree, line: BettingLine) -> np.ndarray:
     below = np.zeros(len(betting), bool)
     start = np.array(line.nodes)
     below[0] = True
-    for first, last in zip(tree.level_start[1:-1], tree.level_start[2:], strict=True):
-        nodes = np.arange(first, last)
+    for nodes in betting.levels()[1:]:
         same_round = betting.round[nodes] == betting.round[betting.parent[nodes]]
         on = start[betting.round[nodes]] == nodes
         below[nodes] = on | below[betting.parent[nodes]] & same_round
@@ -187,16 +186,18 @@ class DealtReader:
                     f"ends at a chance node; pass a state where a player decides, or "
                     f"a terminal state"
                 )
-            self._known[player, *deal] = self._find(r, player, deal)
+            (number,) = self._find(r, player, np.array([deal]))
+            self._known[player, *deal] = number
         return self._known[player, *deal]
 
-    def _find(self, r: int, player: int, deal: tuple[int, ...]) -> int:
+    def _find(self, r: int, player: int, deals: np.ndarray) -> list[int]:
+        """Return the private states of deals [n, c]."""
         if (player, r) not in self._number:
             rows = map(tuple, self._keys[player][r].tolist())
             self._number[player, r] = {row: i for i, row in enumerate(rows)}
-        states = dealing.play(self._checked.rules, np.array([deal]), self.paths[r])
-        (key,) = self._checked.rows("private_state", states, player)
-        return self._number[player, r][tuple(key.tolist())]
+        states = dealing.play(self.rules, deals, self.paths[r])
+        keys = self._checked.rows("private_state", states, player)
+        return [self._number[player, r][tuple(key)] for key in keys.tolist()]
 
     @property
     def merges_deals(self) -> bool:
@@ -243,23 +244,15 @@ class DealtReader:
             )
         count = next(n for n, r in self._round_of.items() if r == round)
         deals = random.permutation(np.unique(every.outcomes[:, :count], axis=0))
-        states = dealing.play(self.rules, deals, self.paths[round])
-        keys = self._checked.rows("private_state", states, player)
-        number = {
-            tuple(row): i for i, row in enumerate(self._keys[player][round].tolist())
-        }
-        private_states = np.array([number[tuple(row)] for row in keys.tolist()])
+        private_states = self._find(round, player, deals)
         return deals[np.unique(private_states, return_index=True)[1]]
 
     def name(self, player: int, round: int, private_state: int) -> str:
         """Return a name of a private state; of several deals, that of one of them."""
         outcomes = self.examples[player][round][private_state : private_state + 1]
         bets = self.paths[round]
-        states = dealing.play(self._checked.rules, outcomes, bets)
-        make = getattr(self._checked.rules, "private_state_names", None)
+        make = getattr(self.rules, "private_state_names", None)
         if make is not None:
-            name: str = make(states, player)[0]
-            return name
+            return str(make(dealing.play(self.rules, outcomes, bets), player)[0])
         state = dealing.state_after(self._checked.game, outcomes[0], bets)
-        text: str = state.information_state_string(player)
-        return text
+        return str(state.information_state_string(player))

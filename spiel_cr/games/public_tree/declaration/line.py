@@ -6,6 +6,7 @@ from typing import NamedTuple
 import numpy as np
 
 from spiel_cr.common.errors import InvalidGameError
+from spiel_cr.common.pairs import pair
 from spiel_cr.games.histories import CHANCE
 from spiel_cr.games.opening.batched_rules import CheckedRules
 from spiel_cr.games.public_tree.declaration.public_tree import PublicTree
@@ -32,15 +33,15 @@ def find_line(tree: PublicTree) -> BettingLine:
     """
     betting, num_rounds = tree.betting, len(tree.num_deals)
     rounds_below = np.ones(len(betting), np.int64) << betting.round
-    for start, end in zip(tree.level_start[1:-1], tree.level_start[2:], strict=True):
-        rounds_below[start:end] |= rounds_below[betting.parent[start:end]]
+    for level in betting.levels()[1:]:
+        rounds_below[level] |= rounds_below[betting.parent[level]]
     complete = np.flatnonzero(rounds_below == (1 << num_rounds) - 1)
     if not len(complete):
         raise InvalidGameError(
-            f"{tree.checked.game}: no line of bets visits all of its "
-            f"{num_rounds} rounds (after {tree.num_deals.tolist()} chance nodes), "
-            f"which is required to enumerate private states; remove the rounds that "
-            f"only some bets lead to"
+            f"{tree.checked.game}: no line of bets visits all of its {num_rounds} "
+            f"rounds (after {tree.num_deals.tolist()} chance nodes), which is required "
+            f"to enumerate private states; remove the rounds to which only some bets "
+            f"lead"
         )
     node = int(complete[0])
     nodes: list[int] = [0] * num_rounds
@@ -97,16 +98,11 @@ def every_deal(checked: CheckedRules, line: BettingLine, most: int) -> LineDeals
     outcomes = np.zeros((1, 0), np.int64)
     for moves in line.moves:
         while checked.rules.current_player(states[:1])[0] == CHANCE:
-            probabilities = checked.chance_probabilities(states)
-            where, outcome = np.divmod(
-                np.flatnonzero(probabilities > 0), probabilities.shape[1]
-            )
+            states, where, outcome, _ = checked.outcomes(states)
             if len(where) > most:
                 return None
             outcomes = np.column_stack([outcomes[where], outcome])
-            states = checked.rules.child(states[where], outcome)
-        for action in moves:
-            states = checked.rules.child(states, np.full(len(states), action))
+        states = checked.play(states, moves)
     return _deal(
         *(checked, line, len(outcomes)), lambda probabilities, move: outcomes[:, move]
     )
@@ -138,12 +134,10 @@ def _deal(
             outcomes.append(chosen)
             probabilities.append(each[np.arange(count), chosen])
             states = checked.rules.child(states, chosen)
-        first, second = (
-            checked.rows("private_state", states, player) for player in range(2)
+        private_states.append(
+            pair(checked.rows("private_state", states, player) for player in range(2))
         )
-        private_states.append((first, second))
-        for action in moves:
-            states = checked.rules.child(states, np.full(count, action))
+        states = checked.play(states, moves)
     return LineDeals(
         _columns(outcomes, count), _columns(probabilities, count, float), private_states
     )

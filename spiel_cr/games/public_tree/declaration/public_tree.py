@@ -26,7 +26,6 @@ class PublicTree(NamedTuple):
     Attributes:
       checked: The game.
       betting: The tree; nodes are in breadth-first order, level by level.
-      level_start: The first node of each level, int64 [levels + 1].
       num_deals: Number of chance nodes before each round, int64 [R].
       payoff_keys: Round and payoff key of each leaf, in the order of leaves, integers
         [leaves, k]; None if the game has no `payoff_key`.
@@ -34,7 +33,6 @@ class PublicTree(NamedTuple):
 
     checked: CheckedRules
     betting: Betting
-    level_start: np.ndarray
     num_deals: np.ndarray
     payoff_keys: np.ndarray | None
 
@@ -85,7 +83,7 @@ def grow(
     parent, action = np.full(1, -1), np.full(1, -1)
     parts: list[tuple[np.ndarray, ...]] = []
     keys: list[np.ndarray] = []
-    level_start = [0]
+    count = 0
     while len(states):
         player = checked.players(states)
         parts.append((player, parent.astype(np.int32), action.astype(np.int32), deals))
@@ -93,8 +91,8 @@ def grow(
         if over.any() and getattr(checked.rules, "payoff_key", None) is not None:
             key = checked.rows("payoff_key", states[over])
             keys.append(np.column_stack([deals[over], key]))
-        number = level_start[-1] + np.flatnonzero(~over)
-        level_start.append(level_start[-1] + len(states))
+        number = count + np.flatnonzero(~over)
+        count += len(states)
         states, deals = states[~over], deals[~over]
         if not len(states):
             break
@@ -105,29 +103,25 @@ def grow(
         more = int(np.count_nonzero(mask))
         # In addition to the nodes: states of two levels, and legal actions of the next.
         row = 2 * (states.nbytes // len(states) + mask.shape[1])
-        need = (
-            memory.IMPORTED_BYTES + _NODE_BYTES * (level_start[-1] + more) + row * more
-        )
-        if need > size or level_start[-1] + more >= 2**31:
+        need = memory.IMPORTED_BYTES + _NODE_BYTES * (count + more) + row * more
+        if need > size or count + more >= 2**31:
             raise memory.too_large(
                 checked.game,
-                f"has more than {level_start[-1] + more:,} public nodes, which need "
+                f"has more than {count + more:,} public nodes, which need "
                 f"{memory.describe_bytes(need)}",
                 *(limit, size),
             )
-        watch(level_start[-1] + more)
+        watch(count + more)
         where, action = np.divmod(np.flatnonzero(mask), mask.shape[1])
         del mask
         after = checked.rules.child(states[where], action)
         parent = number[where]
         states, deals = _first_deals(checked, after, deals[where])
-    player, parent, action, deals = (
-        np.concatenate(arrays) for arrays in zip(*parts, strict=True)
-    )
+    player, parent, action, deals = map(np.concatenate, zip(*parts, strict=True))
     num_deals, rounds = np.unique(deals, return_inverse=True)
     betting = Betting(player, parent, action, rounds.astype(np.int8))
     payoff_keys = np.concatenate(keys) if keys else None
-    return PublicTree(checked, betting, np.array(level_start), num_deals, payoff_keys)
+    return PublicTree(checked, betting, num_deals, payoff_keys)
 
 
 def _first_deals(

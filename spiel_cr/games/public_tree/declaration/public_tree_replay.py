@@ -26,7 +26,7 @@ def replay(
       keep: Nodes to visit, including all of their ancestors, bool [P]; None: all.
 
     Yields:
-      Nodes int64 [m], and their states, node by node and deal by deal [m * n, ...].
+      Nodes int32 [m], and their states, node by node and deal by deal [m * n, ...].
 
     Raises:
       InvalidGameError: If acting players, legal actions or chance probabilities depend
@@ -35,19 +35,16 @@ def replay(
     check = PublicTreeReplay(tree, deals)
     betting, count = tree.betting, len(deals.outcomes)
     states = np.repeat(tree.checked.rules.new_initial_states(), count, axis=0)
-    nodes, num_deals = np.zeros(1, np.int64), np.zeros(1, np.int64)
-    for start, end in zip(
-        tree.level_start[1:], [*tree.level_start[2:], -1], strict=True
-    ):
+    nodes, num_deals = np.zeros(1, np.int32), np.zeros(1, np.int64)
+    for below in [*betting.levels()[1:], None]:
         states = check.dealt(nodes, states, num_deals)
         live = betting.player[nodes] != TERMINAL
         num_deals = tree.num_deals[betting.round[nodes]]
         if keep is None:
             check.legal(nodes[live], _some(states, live, count))
         yield nodes, states
-        if end < 0:
+        if below is None:
             return
-        below = np.arange(start, end)
         if keep is not None:
             below = below[keep[below]]
         above = np.searchsorted(nodes, betting.parent[below])

@@ -158,8 +158,7 @@ class MergedDealsCheck:
     ) -> np.ndarray:
         """Number the information of some deals, int64 [n], and add to its sums."""
         states, seen = deals.states[chosen], self._seen[r][player]
-        for action in path:
-            states = self._checked.rules.child(states, np.full(len(states), action))
+        states = self._checked.play(states, path)
         keys = self._checked.rows("information_state", states, player)
         numbers, new = seen.numbers.of(keys)
         private_states = deals.private_states[player, chosen]
@@ -241,10 +240,9 @@ def _to_decision(tree: PublicTree, node: int, player: int) -> list[int] | None:
         for place, path in level:
             if betting.player[place] == player:
                 return path
-            low, high = np.searchsorted(betting.parent, [place, place + 1])
             below += [
                 (child, [*path, int(betting.action[child])])
-                for child in range(low, high)
+                for child in betting.children(place).tolist()
                 if betting.round[child] == round and betting.player[child] >= 0
             ]
         level = below

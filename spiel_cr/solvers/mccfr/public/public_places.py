@@ -204,7 +204,7 @@ def build(game: PublicTreeGame, boards: Boards) -> NumberedPlaces:
     else:
         builder.deal(0, builder.add(DEAL, np.array([-1]), 0, 0, 1.0, 0), -1)
     for node in range(len(betting)):
-        children = game.finder.children(node)
+        children = game.betting.children(node)
         if not len(children):
             continue
         positions = builder.at[node]
