@@ -22,10 +22,8 @@ import numpy as np
 from scipy import sparse
 
 from spiel_cr.common.errors import SolverFailedError
-from spiel_cr.games.histories import TERMINAL
 from spiel_cr.games.sequence_form import layout, locking
 from spiel_cr.games.sequence_form.decisions import Decisions
-from spiel_cr.games.tree.tree import GameTree
 from spiel_cr.policies.best_responses import nash_conv, reach_of
 from spiel_cr.policies.conversions import Behaviours, behaviour_from_reach
 from spiel_cr.policies.result import SolvedForm
@@ -68,14 +66,15 @@ class Solution(NamedTuple):
 
 
 def equilibrium(
-    form: layout.SequenceForm, utilities: np.ndarray, seconds: float | None = None
+    form: layout.SequenceForm,
+    payoff_range: tuple[float, float],
+    seconds: float | None = None,
 ) -> Solution:
     """Solve the linear programs of both players and check the solution.
 
     Args:
       form: The game in sequence form.
-      utilities: Player 0's utilities at all terminal nodes, float64 [n]; they determine
-        the tolerance.
+      payoff_range: Smallest and largest payoff, which determine the tolerance.
       seconds: Approximate time limit; None: no limit.
 
     Raises:
@@ -83,8 +82,8 @@ def equilibrium(
         the range of payoffs or, if that is larger, the rounding error of the largest
         payoff.
     """
-    payoff_range, failures = float(np.ptp(utilities)), []
-    good = max(_GOOD * payoff_range, _ROUNDING * float(np.abs(utilities).max()))
+    span, failures = payoff_range[1] - payoff_range[0], []
+    good = max(_GOOD * span, _ROUNDING * max(map(abs, payoff_range)))
     end = None if seconds is None else time.perf_counter() + seconds
     for by_infoset, how in _WAYS:
         try:
@@ -107,7 +106,7 @@ def equilibrium(
         failures.append(f"{how}: NashConv {gap:.3g}")
     raise SolverFailedError(
         f"algorithm='lp' found no equilibrium of a game whose payoffs span "
-        f"{payoff_range:.3g} ({'; '.join(failures)}); use an algorithm that iterates, "
+        f"{span:.3g} ({'; '.join(failures)}); use an algorithm that iterates, "
         f"such as 'cfr+'"
     )
 
@@ -369,14 +368,8 @@ class LinearSolver(IterativeSolver):
         """
         if self.solution is not None:
             return True
-        start, game_form = time.perf_counter(), self._solved.game_form
-        if isinstance(game_form, GameTree):
-            histories = game_form.histories
-            utility = histories.utility[histories.player == TERMINAL]
-        else:
-            game = game_form.game
-            utility = np.array([game.min_utility(), game.max_utility()])
-        self.solution = equilibrium(self._solved.sequence_form, utility, seconds)
+        start, payoff_range = time.perf_counter(), self._solved.game_form.payoff_range
+        self.solution = equilibrium(self._solved.sequence_form, payoff_range, seconds)
         self.iterations = self.solution.iterations
         self.seconds = time.perf_counter() - start
         return True

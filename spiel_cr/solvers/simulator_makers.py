@@ -12,7 +12,6 @@ from spiel_cr.common.messages import announce, one_line
 from spiel_cr.common.parameters import parse
 from spiel_cr.games.opening.opened import Opened
 from spiel_cr.games.simulation import key_making, recall_checks
-from spiel_cr.games.simulation.rules_source import RulesSource
 from spiel_cr.games.simulation.simulator import Simulator
 from spiel_cr.games.simulation.workers import Workers
 from spiel_cr.solvers.cfr.cfr_config import MCCFRConfig
@@ -25,7 +24,7 @@ from spiel_cr.solvers.mccfr.table.table_solver import (
     batch_bytes,
     trajectory_bytes,
 )
-from spiel_cr.solvers.representation import SIMULATOR, GameOptions, checkpoint_metadata
+from spiel_cr.solvers.representation import GameOptions, checkpoint_metadata
 from spiel_cr.solvers.task import Task
 
 # Number of depths whose states are in memory at once.
@@ -74,7 +73,7 @@ def make_table(represented: Opened, task: Task) -> TableSolver:
         raise
 
 
-def _source(opened: Opened, options: GameOptions) -> tuple[str, Simulator, int]:
+def _source(opened: Opened, options: GameOptions) -> tuple[str, Any, int]:
     """Return the kind of keys, the simulator, and the memory of hand buckets in bytes.
 
     Raises:
@@ -86,15 +85,15 @@ def _source(opened: Opened, options: GameOptions) -> tuple[str, Simulator, int]:
         opened, use_rules=options.batched_rules, buckets=options.hand_buckets
     )
     taken = 0
-    rules: Any = opened.rules
-    if options.hand_buckets is not None and not options.batched_rules:
-        raise ValueError(
-            f"hand_buckets={options.hand_buckets}: needs the game's batched rules; "
-            f"leave batched_rules=False (--no-batched-rules) out"
-        )
-    if options.hand_buckets is not None and hasattr(rules, "bucket_bytes"):
-        taken = rules.bucket_bytes()
-        _check_room(opened, options, taken)
+    if options.hand_buckets is not None:
+        if not options.batched_rules:
+            raise ValueError(
+                f"hand_buckets={options.hand_buckets}: needs the game's batched rules; "
+                f"leave batched_rules=False (--no-batched-rules) out"
+            )
+        # `make_source` rejects rules without buckets.
+        if taken := getattr(opened.rules, "bucket_bytes", int)():
+            _check_room(opened, options, taken)
     source = key_making.make_source(opened, kind, workers=options.workers)
     return kind, source, taken
 
@@ -190,7 +189,7 @@ def _with_batch(
       GameTooLargeError: If the batch does not fit; the message names the largest one
         that does.
     """
-    config: MCCFRConfig = task.algorithm.config_in(SIMULATOR)
+    config: MCCFRConfig = task.algorithm.simulated_config()
     free = size - memory.BASE_BYTES - taken
     if not _has_batch(task.algorithm.specification):
         # Workers are ignored here, so that the batch depends on the limit only.
@@ -242,7 +241,6 @@ def make_boards(represented: Opened, task: Task) -> TableSolver:
             f"'169-200-200-200' for limit hold'em"
         )
     kind, source, taken = _source(represented, task.options)
-    assert isinstance(source, RulesSource)
     solver = PublicChanceSolver(source, task.algorithm.config, seed=task.seed)
     _check_room(represented, task.options, taken + solver.num_bytes)
     solver.keys = kind

@@ -63,6 +63,7 @@ class PublicTreeGame:
 
     __repr__ = short_repr
     kind: ClassVar[str] = "public-tree"
+    keeps_dtype: ClassVar[bool] = True
 
     game: pyspiel.Game
     betting: Betting
@@ -164,6 +165,11 @@ class PublicTreeGame:
         decisions = self.public_decisions[player]
         first = int(decisions.first_infoset[decisions.place(node)])
         return player, first + self.reader.private_state(state, player)
+
+    @property
+    def payoff_range(self) -> tuple[float, float]:
+        """OpenSpiel's bounds of player 0's payoffs."""
+        return self.game.min_utility(), self.game.max_utility()
 
     @functools.cached_property
     def game_id(self) -> str:
