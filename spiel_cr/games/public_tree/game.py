@@ -204,6 +204,11 @@ class PublicTreeGame:
         """Return the number of a player's private states in each round."""
         return [len(parent) for parent in self.parents[player]]
 
+    def matrices_in(self, round: int) -> dict[int, PayoffMatrix]:
+        """Return the payoff matrices of a round by their numbers."""
+        matrices = enumerate(self.payoff_matrices)
+        return {k: matrix for k, matrix in matrices if matrix.round == round}
+
     def ancestors(self, player: int, round: int, above: int) -> np.ndarray:
         """Return the earlier private state behind each private state of a round.
 
