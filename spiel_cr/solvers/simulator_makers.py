@@ -16,14 +16,7 @@ from spiel_cr.games.simulation.simulator import Simulator
 from spiel_cr.games.simulation.workers import Workers
 from spiel_cr.solvers.cfr.cfr_config import MCCFRConfig
 from spiel_cr.solvers.mccfr.public_chance import PublicChanceSolver
-from spiel_cr.solvers.mccfr.table.table_solver import (
-    BRANCHES,
-    SMALL_BATCH,
-    SampledTableSolver,
-    TableSolver,
-    batch_bytes,
-    trajectory_bytes,
-)
+from spiel_cr.solvers.mccfr.table import table_solver
 from spiel_cr.solvers.representation import GameOptions, checkpoint_metadata
 from spiel_cr.solvers.task import Task
 
@@ -33,7 +26,7 @@ _DEPTHS = 2
 _MOST_ACTIONS = 2**16 - 1
 
 
-def make_table(represented: Opened, task: Task) -> TableSolver:
+def make_table(represented: Opened, task: Task) -> table_solver.TableSolver:
     """Make a solver that samples histories and fills a table with visited infosets.
 
     Args:
@@ -55,13 +48,13 @@ def make_table(represented: Opened, task: Task) -> TableSolver:
         size, kept = _kept_limits(options.memory_limit, task.path)
         config, room = _with_batch(source, task, size, taken)
         room = room if kept is None else kept
-        solver = SampledTableSolver(
+        solver = table_solver.SampledTableSolver(
             source,
             config,
             seed=task.seed,
             max_bytes=room,
             # Independent of the room, which depends on workers and on this process.
-            branch_bytes=BRANCHES * max(0, size - memory.BASE_BYTES),
+            branch_bytes=table_solver.BRANCHES * max(0, size - memory.BASE_BYTES),
         )
         # Matches contain lists of actions, so sizes are checked before.
         recall_checks.check_source(source, exact=config.averaging == "exact")
@@ -160,12 +153,14 @@ def _largest_batch(source: Simulator, config: MCCFRConfig, free: float) -> int:
     """
     actions, length = source.max_actions, source.game.max_game_length()
     states = _DEPTHS * source.state_bytes
-    each = states + batch_bytes(dataclasses.replace(config, batch=1), actions, length)
-    free -= trajectory_bytes(config, actions, length)
+    each = states + table_solver.batch_bytes(
+        dataclasses.replace(config, batch=1), actions, length
+    )
+    free -= table_solver.trajectory_bytes(config, actions, length)
     largest = free // each
     if config.scheme == "external":
         # External sampling reserves a share for visits of all actions with any batch.
-        free -= BRANCHES * free
+        free -= table_solver.BRANCHES * free
         largest = min(largest, free // states) if states else largest * (free >= 0)
     return max(0, int(largest))
 
@@ -203,7 +198,7 @@ def _with_batch(
                 f"the memory limit"
             )
         config = dataclasses.replace(config, batch=batch)
-    elif config.batch < SMALL_BATCH:
+    elif config.batch < table_solver.SMALL_BATCH:
         logging.warning(
             "%s: in simulated games a batch takes milliseconds, even if it is small; "
             "batch=%d wastes most of that time, use a batch such as 4096",
@@ -224,7 +219,7 @@ def _with_batch(
     return config, int(free) - _DEPTHS * config.batch * source.state_bytes
 
 
-def make_boards(represented: Opened, task: Task) -> TableSolver:
+def make_boards(represented: Opened, task: Task) -> table_solver.TableSolver:
     """Make a solver that samples boards of a game whose hands are in buckets.
 
     Args:

@@ -107,13 +107,8 @@ class TablePolicy(StatePolicy):
                 f"legal actions but the policy has {len(row_probabilities)}; use "
                 f"states of {self.game}"
             )
-        return dict(
-            zip(
-                legal,
-                (row_probabilities / row_probabilities.sum()).tolist(),
-                strict=True,
-            )
-        )
+        shares = (row_probabilities / row_probabilities.sum()).tolist()
+        return dict(zip(legal, shares, strict=True))
 
     def array_probabilities(
         self, rules: BatchedRules, states: np.ndarray, player: int
