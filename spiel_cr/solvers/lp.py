@@ -14,6 +14,7 @@ the solution of HiGHS; if the solution is not accurate enough, the program is so
 other forms before an error is raised.
 """
 
+import itertools
 import time
 from collections.abc import Mapping
 from typing import Any, NamedTuple
@@ -43,11 +44,7 @@ _COMES = 1e-9
 
 # Forms of the program: the method of `scipy.optimize.linprog`, dual simplex or interior
 # point with crossover; and whether each infoset has its own unit, or the game has one.
-_WAYS = [
-    (by_infoset, how)
-    for how in ("highs-ds", "highs-ipm")
-    for by_infoset in (True, False)
-]
+_WAYS = list(itertools.product(("highs-ds", "highs-ipm"), (True, False)))
 
 
 class Solution(NamedTuple):
@@ -85,7 +82,7 @@ def equilibrium(
     span, failures = payoff_range[1] - payoff_range[0], []
     good = max(_GOOD * span, _ROUNDING * max(map(abs, payoff_range)))
     end = None if seconds is None else time.perf_counter() + seconds
-    for by_infoset, how in _WAYS:
+    for how, by_infoset in _WAYS:
         try:
             plans = [
                 realisation_plan(form, player, by_infoset, how, options=_time_left(end))
@@ -95,10 +92,8 @@ def equilibrium(
             failures.append(f"{how}: {error}")
             continue
         first, second = (
-            locking.kept(
-                form, player, behaviour_from_reach(decisions, plans[player][0])
-            )
-            for player, decisions in enumerate(form.decisions)
+            locking.kept(form, p, behaviour_from_reach(form.decisions[p], plan))
+            for p, (plan, _, _) in enumerate(plans)
         )
         gap = nash_conv(form, reach_of(form, (first, second)))
         if gap <= good:

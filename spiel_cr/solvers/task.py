@@ -245,12 +245,8 @@ class Task:
         try:
             config = self.algorithm.simulated_config()
         except ValueError as error:
-            hand_buckets = options.hand_buckets
-            return (
-                str(error)
-                if hand_buckets is None
-                else f"hand_buckets={hand_buckets!r}: {error}"
-            )
+            buckets = options.hand_buckets
+            return f"hand_buckets={buckets!r}: {error}" if buckets else str(error)
         if options.hand_buckets and getattr(config, "averaging", None) == "exact":
             return (
                 f"hand_buckets={options.hand_buckets}: averages are not exact with "
