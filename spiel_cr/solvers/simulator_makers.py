@@ -85,7 +85,9 @@ def _source(opened: Opened, options: GameOptions) -> tuple[str, Any, int]:
                 f"leave batched_rules=False (--no-batched-rules) out"
             )
         # `make_source` rejects rules without buckets.
-        if taken := getattr(opened.rules, "bucket_bytes", int)():
+        rules: Any = opened.rules
+        if hasattr(rules, "bucket_bytes"):
+            taken = rules.bucket_bytes()
             _check_room(opened, options, taken)
     source = key_making.make_source(opened, kind, workers=options.workers)
     return kind, source, taken
