@@ -13,7 +13,11 @@ import numpy as np
 from spiel_cr.games.public_tree.game import PublicTreeGame
 from spiel_cr.games.sequence_form.layout import SequenceForm
 from spiel_cr.games.sequence_form.locking import Rows
-from spiel_cr.solvers.cfr import board_solver
+from spiel_cr.solvers.cfr.board_solver import (
+    BoardEngine,
+    is_available,
+    make_engine,
+)
 from spiel_cr.solvers.cfr.board_tables import scratch_size
 
 # Action probabilities by logical sequence, float [S] of each player.
@@ -29,7 +33,7 @@ class BoardValues:
       engine: The game in the order of boards.
     """
 
-    def __init__(self, engine: board_solver.BoardEngine) -> None:
+    def __init__(self, engine: BoardEngine) -> None:
         self.engine = engine
 
     def best_values(self, behaviours: Strategies, locks: Rows) -> tuple[float, float]:
@@ -110,13 +114,9 @@ def with_values(
       form: The game in sequence form.
       dtype: Data type of strategies, float64 or float32.
     """
-    if (
-        form.evaluator is not None
-        or not form.is_zero_sum
-        or not board_solver.is_available()
-    ):
+    if form.evaluator is not None or not form.is_zero_sum or not is_available():
         return form
-    engine = board_solver.make_engine(game, dtype)
+    engine = make_engine(game, dtype)
     if engine is None:
         return form
     return dataclasses.replace(form, evaluator=BoardValues(engine))
