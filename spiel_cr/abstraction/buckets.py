@@ -13,7 +13,6 @@ from typing import NamedTuple
 
 import numpy as np
 
-from spiel_cr.abstraction.clustering import cluster
 from spiel_cr.abstraction.gameshrink.partition import Labels, Partition
 from spiel_cr.abstraction.methods import METHODS, Features, Method
 from spiel_cr.abstraction.outcomes import outcomes
@@ -98,8 +97,7 @@ def _buckets(
     """Return one player's buckets, int32 [H] by round, and their costs by round."""
     # The same seed for both players: equal private states get equal buckets.
     rng = np.random.default_rng(seed)
-    player_outcomes = outcomes(game, player)
-    features = Features(game.parents[player], player_outcomes, method, rng)
+    features = Features(game.parents[player], outcomes(game, player), method, rng)
     parent_buckets = np.zeros(1, np.int32)
     labels, costs = [], []
     for r, parent in enumerate(game.parents[player]):
@@ -108,16 +106,8 @@ def _buckets(
         for bucket in groups.numbers:
             members = groups.of(bucket)
             features.look_ahead(r, members)
-            clusterings.append(
-                cluster(
-                    features.points(r, members),
-                    player_outcomes.weights[r][members],
-                    budget[r] - len(groups.numbers) + 1,
-                    norm=features.norm_of(r),
-                    restarts=method.restarts,
-                    rng=rng,
-                )
-            )
+            most = budget[r] - len(groups.numbers) + 1
+            clusterings.append(features.clusters(r, members, most))
         shares = share_out([c.costs for c in clusterings], budget[r])
         bucket_of = np.zeros(len(parent), np.int32)
         first = 0
@@ -126,9 +116,8 @@ def _buckets(
             bucket_of[groups.of(bucket)] = first + children
             first += 1 + int(children.max(initial=0))
         labels.append(bucket_of)
-        costs.append(
-            float(sum(c.costs[k - 1] for c, k in zip(clusterings, shares, strict=True)))
-        )
+        chosen = zip(clusterings, shares, strict=True)
+        costs.append(float(sum(each.costs[count - 1] for each, count in chosen)))
         parent_buckets = bucket_of
     return labels, costs
 

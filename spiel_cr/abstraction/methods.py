@@ -9,7 +9,7 @@ import dataclasses
 
 import numpy as np
 
-from spiel_cr.abstraction.clustering import cluster
+from spiel_cr.abstraction.clustering import Clusters, cluster
 from spiel_cr.abstraction.outcomes import Outcomes, averages
 from spiel_cr.common.checks import check_choice, check_integer
 
@@ -90,13 +90,21 @@ class Features:
         method = self._method
         return 1 if method.histograms and method.distance == "earth-movers" else 2
 
-    def norm_of(self, round: int) -> int:
-        """Return the norm for the points of a round; for strengths it is Euclidean."""
-        return self.norm if round + 1 < len(self._parents) else 2
-
     def points(self, round: int, members: np.ndarray) -> np.ndarray:
         """Return the points of some private states of a round, float64 [n, d]."""
         return self._points[round][members]
+
+    def clusters(self, round: int, members: np.ndarray, most: int) -> Clusters:
+        """Cluster some private states of a round into 1 .. `most` clusters."""
+        return cluster(
+            self.points(round, members),
+            self._outcomes.weights[round][members],
+            most,
+            # The distance between strengths, in the last round, is Euclidean.
+            norm=self.norm if round + 1 < len(self._parents) else 2,
+            restarts=self._method.restarts,
+            rng=self._rng,
+        )
 
     def look_ahead(self, round: int, members: np.ndarray) -> None:
         """Compute new histograms for some private states and all that refine them.
@@ -122,14 +130,7 @@ class Features:
     def _histogram(self, r: int, below: np.ndarray, members: np.ndarray) -> None:
         """Compute histograms of members of round r - 1 over clusters of round r."""
         method, weights = self._method, self._outcomes.weights[r]
-        ways = cluster(
-            self.points(r, below),
-            weights[below],
-            method.bins,
-            norm=self.norm_of(r),
-            restarts=method.restarts,
-            rng=self._rng,
-        )
+        ways = self.clusters(r, below, method.bins)
         labels = ways.labels(len(ways.costs))
         count = 1 + int(labels.max(initial=0))
         heavy = np.maximum(np.bincount(labels, weights[below], count), 1e-300)
@@ -137,10 +138,8 @@ class Features:
         strength = self._means[r][below].sum(axis=1)
         mean = np.bincount(labels, weights[below] * strength, count) / heavy
         order = np.argsort(mean, kind="stable")
-        rank = np.empty(count, np.int64)
-        rank[order] = np.arange(count)
         shares = np.zeros((len(below), count))
-        shares[np.arange(len(below)), rank[labels]] = 1.0
+        shares[np.arange(len(below)), np.argsort(order)[labels]] = 1.0
         place = np.searchsorted(members, self._parents[r][below])
         above = self._outcomes.weights[r - 1][members]
         histograms = averages(place, weights[below], shares, above)

@@ -75,33 +75,18 @@ def outcomes(game: PublicTreeGame, player: int) -> Outcomes:
       InvalidGameError: If the last round has no payoffs.
     """
     last = game.num_rounds - 1
-    payoff_matrices = [
-        payoff_matrix
-        for payoff_matrix in game.payoff_matrices
-        if payoff_matrix.round == last
-    ]
-    if not payoff_matrices:
+    matrices = game.matrices_in(last).values()
+    if not matrices:
         raise InvalidGameError(
             f"{game.game}: its last round {last} has no payoffs, so private states "
             "cannot be distinguished by strength; use "
             "gameshrink.lossless_partition"
         )
     everything = np.ones(game.num_private_states(1 - player)[last])
-    dealt = max(
-        (
-            _dealt(payoff_matrix, player, everything)
-            for payoff_matrix in payoff_matrices
-        ),
-        key=np.sum,
-    )
-    compared = [
-        payoff_matrix for payoff_matrix in payoff_matrices if compares(payoff_matrix)
-    ] or payoff_matrices
+    dealt = max((_dealt(one, player, everything) for one in matrices), key=np.sum)
+    compared = list(filter(compares, matrices)) or matrices
     divisor = np.where(dealt != 0, dealt, 1.0)
-    columns = [
-        _times(payoff_matrix, player, everything) / divisor
-        for payoff_matrix in compared
-    ]
+    columns = [_times(matrix, player, everything) / divisor for matrix in compared]
     weights = [dealt / dealt.sum()]
     for r in range(last, 0, -1):
         count = game.num_private_states(player)[r - 1]
@@ -131,11 +116,8 @@ def deal_weights(
     behind, other_behind = (
         game.ancestors(p, last, round) for p in (player, 1 - player)
     )
-    sums = [
-        _dealt(matrix, player, other[other_behind])
-        for matrix in game.payoff_matrices
-        if matrix.round == last
-    ]
+    other, matrices = other[other_behind], game.matrices_in(last).values()
+    sums = [_dealt(matrix, player, other) for matrix in matrices]
     count = game.num_private_states(player)[round]
     return np.bincount(behind, max(sums, key=np.sum), count)
 

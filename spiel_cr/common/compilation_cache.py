@@ -255,9 +255,8 @@ def _drop_unreadable(folder: Path) -> None:
         checked = {}
     readable = {}
     for file in folder.glob("*-cache"):
-        with contextlib.suppress(
-            FileNotFoundError
-        ):  # Another process may delete files.
+        # Another process may delete files.
+        with contextlib.suppress(FileNotFoundError):
             state = [file.stat().st_size, file.stat().st_mtime_ns]
             if checked.get(file.name) == state or _is_readable(file.read_bytes()):
                 readable[file.name] = state
@@ -290,9 +289,8 @@ def _make_room(folder: Path) -> None:
     """
     files = []
     for file in folder.iterdir():
-        with contextlib.suppress(
-            FileNotFoundError
-        ):  # Another process may delete files.
+        # Another process may delete files.
+        with contextlib.suppress(FileNotFoundError):
             if file.is_file():
                 files.append((file, file.stat()))
     total = sum(stats.st_size for _, stats in files)

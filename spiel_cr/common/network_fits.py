@@ -193,12 +193,7 @@ def fit(
         state = _start(parameters, schedule)
         for batch in parts:
             (parameters, state), lost = _steps(
-                parameters,
-                state,
-                table,
-                batch,
-                schedule=schedule,
-                is_full=is_full,
+                parameters, state, table, batch, schedule=schedule, is_full=is_full
             )
             losses.append(np.asarray(lost))
     last = np.concatenate(losses)[-max(1, schedule.steps // 10) :]

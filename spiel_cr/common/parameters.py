@@ -18,6 +18,7 @@ from spiel_cr.common.messages import one_line
 # A colon separates a user's module from a name in it.
 _NAME = re.compile(r"[\w+.:-]+")
 _Preset = TypeVar("_Preset")
+_Named = TypeVar("_Named", bound=Any)
 
 
 class Parameters(NamedTuple):
@@ -242,6 +243,11 @@ def read_settings(
         return preset
     values = parameters.convert(table_of(type(preset)))
     return _changed(preset, {"name": text, **values})
+
+
+def by_name(*presets: _Named) -> dict[str, _Named]:
+    """Return settings by their attribute `name`, as `read_settings` expects them."""
+    return {preset.name: preset for preset in presets}
 
 
 def _changed(settings: Any, values: Mapping[str, Any]) -> Any:

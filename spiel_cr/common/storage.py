@@ -84,19 +84,6 @@ def save(
         _seal(file)
 
 
-@contextlib.contextmanager
-def called(label: str) -> Iterator[None]:
-    """Prepend a label to the message of every CorruptFileError that the block raises.
-
-    Args:
-      label: Role of the file, such as the name of the argument that gave its path.
-    """
-    try:
-        yield
-    except CorruptFileError as error:
-        raise CorruptFileError(f"{label} {error}") from error
-
-
 def load(path: atomic.Path) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
     """Read a file that `save` wrote, and reject every other file.
 

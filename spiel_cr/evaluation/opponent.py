@@ -44,7 +44,7 @@ from spiel_cr.policies.form_policy import FormPolicy
 from spiel_cr.policies.policy_adapters import probe
 from spiel_cr.policies.queries import query
 from spiel_cr.policies.result import Result
-from spiel_cr.solvers.cfr import board_solver
+from spiel_cr.solvers.cfr import board_arrays, board_solver
 from spiel_cr.solvers.cfr.board_values import with_values
 from spiel_cr.solvers.locks import Locks, lock
 from spiel_cr.solvers.representation import (
@@ -430,7 +430,7 @@ def _on_public_tree(
     form = policy.form
     sequences = sum(side.num_sequences for side in form.public_decisions)
     dtype = policy.behaviour[0].dtype
-    if board_solver.is_available() and board_solver.suits(form):
+    if board_solver.is_available() and board_arrays.suits(form):
         need = footprint.board_bytes(form, dtype)
     else:
         need = footprint.peak_bytes(form, np.float32) + 8 * _VECTORS * sequences

@@ -6,7 +6,7 @@ numbered as in `Decisions`. Optional abilities are separate protocols, because n
 form has them.
 """
 
-from typing import Protocol
+from typing import ClassVar, Protocol
 
 import numpy as np
 import pyspiel
@@ -60,6 +60,13 @@ class GameForm(Protocol):
 class HasSequenceForm(GameForm, Protocol):
     """A form whose payoffs couple the sequences of both players."""
 
+    # Whether policies keep the data type of their solver; otherwise they are float64.
+    keeps_dtype: ClassVar[bool]
+
     @property
     def sequence_form(self) -> SequenceForm:
         """Game in sequence form."""
+
+    @property
+    def payoff_range(self) -> tuple[float, float]:
+        """Bounds of player 0's payoffs; exact if histories are enumerated."""

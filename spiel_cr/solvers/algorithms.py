@@ -12,11 +12,7 @@ from spiel_cr.common import plugins
 from spiel_cr.common.parameters import parse, read_settings
 from spiel_cr.games.opening.opened import Opened
 from spiel_cr.games.tree.tree import GameTree
-from spiel_cr.solvers import (
-    automatic,
-    simulator_makers,
-    tabular_makers,
-)
+from spiel_cr.solvers import automatic, simulator_makers, tabular_makers
 from spiel_cr.solvers.cfr import cfr_config as cfr
 from spiel_cr.solvers.cfr.regret_matching import CustomRule, Rule
 from spiel_cr.solvers.deep import deep_config as deep

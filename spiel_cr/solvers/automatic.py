@@ -22,16 +22,9 @@ from spiel_cr.common.errors import GameTooLargeError, SolverFailedError
 from spiel_cr.common.messages import announce
 from spiel_cr.games.histories import TERMINAL
 from spiel_cr.policies.result import CurvePoint
-from spiel_cr.solvers import footprint, lp, tabular_makers
+from spiel_cr.solvers import footprint, lp, representation, tabular_makers
 from spiel_cr.solvers.cfr.solver import Solver
 from spiel_cr.solvers.iterative_solver import IterativeSolver
-from spiel_cr.solvers.representation import (
-    PHANTOM,
-    PUBLIC_TREE,
-    SIMULATOR,
-    TREE,
-    checkpoint_metadata,
-)
 from spiel_cr.solvers.run import Goal, drive
 from spiel_cr.solvers.task import Algorithm, Task
 
@@ -55,16 +48,16 @@ class _Choices(NamedTuple):
 
 
 _BY_FORM: Mapping[str, _Choices] = {
-    TREE: _Choices(
+    representation.TREE: _Choices(
         ("dcfr", "sapcfr+", "sapcfr+(prediction=0.3333)"),
         in_subgames="sapcfr+(gamma=5)",
         exact=True,
     ),
-    PUBLIC_TREE: _Choices(
+    representation.PUBLIC_TREE: _Choices(
         ("dcfr",), in_subgames="dcfr+", several_rounds="hs-dcfr", single=True
     ),
-    PHANTOM: _Choices(("dcfr+",)),
-    SIMULATOR: _Choices(("os-mccfr",)),
+    representation.PHANTOM: _Choices(("dcfr+",)),
+    representation.SIMULATOR: _Choices(("os-mccfr",)),
 }
 CANDIDATES = {form: choices.candidates for form, choices in _BY_FORM.items()}
 OF_SUBGAMES = {
@@ -191,7 +184,7 @@ def _choose(find: Find, represented: Any, task: Task) -> IterativeSolver:
 
 def _kept(task: Task) -> tuple[str, str] | None:
     """Return the algorithm of a checkpoint and a reason, or None."""
-    metadata = checkpoint_metadata(task.path)
+    metadata = representation.checkpoint_metadata(task.path)
     name, reason = metadata.get("algorithm"), metadata.get("reason")
     if not isinstance(name, str):
         return None

@@ -1,17 +1,17 @@
 """Checkpoints: files with a solver's state, from which an interrupted run resumes."""
 
+import contextlib
 import os
 import pathlib
 import threading
 import time
 import warnings
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from absl import logging
 
-from spiel_cr.common import atomic, storage
-from spiel_cr.common.checks import check_integer, check_number
+from spiel_cr.common import atomic, interrupts, json_records, storage
 from spiel_cr.common.errors import CorruptFileError, UnsavedWarning
 from spiel_cr.policies.result import CurvePoint
 from spiel_cr.solvers.iterative_solver import IterativeSolver, Snapshot
@@ -26,6 +26,7 @@ class Keeper:
     Attributes:
       curve: Points of the convergence curve so far, which the file holds, too. The
         caller appends to this list.
+      completed: Number of iterations completed in a run, as far as they were reported.
     """
 
     def __init__(
@@ -42,11 +43,7 @@ class Keeper:
           identity: Properties in which the run and the file must agree, as JSON values.
           solver: Solver of the run.
           every: Time in seconds between two writes.
-
-        Raises:
-          ValueError: If `every` is not positive.
         """
-        check_number(every, "checkpoint_every", "(0, inf)")
         self._path = pathlib.Path(path)
         self._solver = solver
         self._every = every
@@ -57,6 +54,7 @@ class Keeper:
         # A second thread may write too; see `drive`.
         self._writing = threading.RLock()
         self.curve: list[CurvePoint] = []
+        self.completed = 0
 
     def resume(self, most: int | None = None) -> bool:
         """Restore the solver's state; return False if the file does not exist.
@@ -71,8 +69,10 @@ class Keeper:
         """
         if not self._path.exists():
             return False
-        with storage.called("checkpoint"):
+        try:
             arrays, metadata = storage.load(self._path)
+        except CorruptFileError as error:
+            raise CorruptFileError(f"checkpoint {error}") from error
         for name, run_value in self._identity.items():
             if metadata.get(name) != run_value:
                 file_value = metadata.get(name)
@@ -121,29 +121,21 @@ class Keeper:
         Raises:
           CorruptFileError: If no run can have written them.
         """
-        if missing := {"iterations", "seconds", "curve"} - set(metadata):
-            raise self._damaged(f"{min(missing)} is missing")
-        try:
-            count = check_integer(metadata["iterations"], "iterations", 0)
-            seconds = check_number(metadata["seconds"], "seconds", "[0, inf)")
-        except ValueError as error:
-            raise self._damaged(str(error)) from error
-        rows = metadata["curve"]
-        if not isinstance(rows, list):
-            raise self._damaged(f"curve={rows!r}")
-        curve = []
         length = len(CurvePoint._fields) - (not self._identity.get("locks"))
-        for row in rows:
-            if not isinstance(row, list) or len(row) != length:
-                raise self._damaged(f"invalid point {row!r} of the curve")
-            try:
-                check_integer(row[0], "iterations", 0)
-                for name, value in zip(CurvePoint._fields[1:], row[1:], strict=False):
-                    check_number(value, name, "(-inf, inf)")
-            except ValueError as error:
-                raise self._damaged(f"invalid curve: {error}") from error
-            curve.append(CurvePoint(*row))
-        return count, seconds, curve
+        is_row = json_records.is_list(json_records.is_number, length)
+        tests = {
+            "iterations": json_records.is_count,
+            "seconds": json_records.is_duration,
+            "curve": json_records.is_list(
+                lambda row: is_row(row) and json_records.is_count(row[0])
+            ),
+        }
+        try:
+            json_records.check_fields(metadata, tests)
+        except ValueError as error:
+            raise self._damaged(f"it {error}") from error
+        curve = [CurvePoint(*row) for row in metadata["curve"]]
+        return metadata["iterations"], metadata["seconds"], curve
 
     def _damaged(self, problem: str) -> CorruptFileError:
         return CorruptFileError(
@@ -151,8 +143,46 @@ class Keeper:
             f"it to start from scratch"
         )
 
-    def tick(self) -> None:
-        """Write the state if enough time has passed; log a warning if that fails."""
+    @contextlib.contextmanager
+    def saving(self) -> Iterator[None]:
+        """Run the block, and write the last state at its end, also after an error."""
+        self._solver.saves, self.completed = True, self._solver.iterations
+        with interrupts.saving(self._save):
+            try:
+                yield
+            finally:
+                self._end()
+
+    def _save(self) -> bool:
+        """Write results that the file lacks; `interrupts.save_results` calls this."""
+        if self.is_saved(self.completed):
+            return True
+        snapshot = self._solver.snapshot
+        if self._solver.iterates and snapshot is None:
+            return False
+        # If this fails, a warning says so; waiting would not help.
+        self.write_end(is_complete=snapshot is None, snapshot=snapshot)
+        return True
+
+    def _end(self) -> None:
+        """Write the last state, or the one before an iteration that was abandoned."""
+        solver = self._solver
+        if solver.is_complete:
+            # This may include iterations that were not reported.
+            self.completed = solver.iterations
+        elif solver.snapshot is None and self.is_saved(self.completed):
+            return
+        # A signal that comes while this is written would lose all of it.
+        with interrupts.Steps() as steps, steps.step():
+            self.write_end(is_complete=solver.is_complete, snapshot=solver.snapshot)
+
+    def tick(self, count: int) -> None:
+        """Write the state if enough time has passed; log a warning if that fails.
+
+        Args:
+          count: Number of iterations completed since the last call.
+        """
+        self.completed += count
         if time.monotonic() - self._written < self._every:
             return
         try:

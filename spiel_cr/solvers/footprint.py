@@ -105,8 +105,9 @@ def peak_bytes(
     """
     form: Any = game
     if isinstance(algorithm, str):
-        held = memory.BASE_BYTES if game.kind != TREE else tree_bytes(form)
-        return held + linear_bytes(game.sequence_form)
+        held = _HELD.get(game.kind, lambda _: memory.BASE_BYTES)
+        payoffs = len(game.sequence_form.payoffs.values)
+        return held(form) + _LINEAR + _LINEAR_PAYOFF * payoffs
     if isinstance(algorithm, MCCFRConfig):
         size = np.dtype(dtype or np.float32).itemsize
         return tree_bytes(form) + _sampled_bytes(form, algorithm, size)
@@ -166,13 +167,8 @@ def tree_bytes(tree: GameTree) -> float:
     return memory.IMPORTED_BYTES + _COMPILED * tree.nbytes
 
 
-def linear_bytes(form: SequenceForm) -> float:
-    """Return the memory of a linear program in addition to the game, in bytes.
-
-    Raises:
-      GameTooLargeError: If there are too many payoffs to list them.
-    """
-    return _LINEAR + _LINEAR_PAYOFF * len(form.payoffs.values)
+# Memory of a process that has only built a form, for forms whose size matters.
+_HELD: Mapping[str, Callable[[Any], float]] = {TREE: tree_bytes}
 
 
 def solver_bytes(form: SequenceForm, dtype: np.typing.DTypeLike) -> float:

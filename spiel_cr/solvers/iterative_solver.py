@@ -109,6 +109,7 @@ class IterativeSolver(abc.ABC):
       is_complete: Whether the state is between two iterations, so that a run can
         resume from it.
       in_one_step: Whether the solver works in a single step, without a progress bar.
+      iterates: Whether `drive` is iterating, so that the state may change.
       saves: Whether the state is written to a checkpoint.
       snapshot: State before the current iteration, if it was copied.
       reason: Why this algorithm was chosen; empty if the caller named it.
@@ -125,6 +126,7 @@ class IterativeSolver(abc.ABC):
     curve: tuple[CurvePoint, ...] = ()
     is_complete: bool = True
     in_one_step: bool = False
+    iterates: bool = False
     saves: bool = False
     snapshot: Snapshot | None = None
     switch: "Callable[[Sequence[CurvePoint]], IterativeSolver | None] | None" = None
@@ -238,12 +240,9 @@ class IterativeSolver(abc.ABC):
 
     def evaluate(self) -> CurvePoint:
         """Compute the point of the convergence curve at the present iteration."""
-        return CurvePoint(
-            self.iterations,
-            self.seconds,
-            self.nash_conv(),
-            self.nash_conv_with_locks() if self.has_locks else None,
-        )
+        nash_conv = self.nash_conv()
+        with_locks = self.nash_conv_with_locks() if self.has_locks else None
+        return CurvePoint(self.iterations, self.seconds, nash_conv, with_locks)
 
     def identity(self) -> dict[str, Any]:
         """Return properties in which checkpoint and run must agree, as JSON."""

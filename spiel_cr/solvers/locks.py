@@ -102,8 +102,8 @@ def solved_form(
       OSError, CorruptFileError, ValueError: See `lock`.
     """
     form = lock(game_form.sequence_form, game_form, locks)
-    is_tree = game_form.kind == TREE
-    return SolvedForm(game_form, form, np.dtype(float) if is_tree else dtype)
+    kept = dtype if game_form.keeps_dtype else np.dtype(float)
+    return SolvedForm(game_form, form, kept)
 
 
 def read_locks(path: atomic.Path, player: int | None = None) -> Locks:

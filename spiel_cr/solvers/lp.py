@@ -14,6 +14,7 @@ the solution of HiGHS; if the solution is not accurate enough, the program is so
 other forms before an error is raised.
 """
 
+import itertools
 import time
 from collections.abc import Mapping
 from typing import Any, NamedTuple
@@ -22,10 +23,8 @@ import numpy as np
 from scipy import sparse
 
 from spiel_cr.common.errors import SolverFailedError
-from spiel_cr.games.histories import TERMINAL
 from spiel_cr.games.sequence_form import layout, locking
 from spiel_cr.games.sequence_form.decisions import Decisions
-from spiel_cr.games.tree.tree import GameTree
 from spiel_cr.policies.best_responses import nash_conv, reach_of
 from spiel_cr.policies.conversions import Behaviours, behaviour_from_reach
 from spiel_cr.policies.result import SolvedForm
@@ -45,11 +44,7 @@ _COMES = 1e-9
 
 # Forms of the program: the method of `scipy.optimize.linprog`, dual simplex or interior
 # point with crossover; and whether each infoset has its own unit, or the game has one.
-_WAYS = [
-    (by_infoset, how)
-    for how in ("highs-ds", "highs-ipm")
-    for by_infoset in (True, False)
-]
+_WAYS = list(itertools.product(("highs-ds", "highs-ipm"), (True, False)))
 
 
 class Solution(NamedTuple):
@@ -68,14 +63,15 @@ class Solution(NamedTuple):
 
 
 def equilibrium(
-    form: layout.SequenceForm, utilities: np.ndarray, seconds: float | None = None
+    form: layout.SequenceForm,
+    payoff_range: tuple[float, float],
+    seconds: float | None = None,
 ) -> Solution:
     """Solve the linear programs of both players and check the solution.
 
     Args:
       form: The game in sequence form.
-      utilities: Player 0's utilities at all terminal nodes, float64 [n]; they determine
-        the tolerance.
+      payoff_range: Smallest and largest payoff, which determine the tolerance.
       seconds: Approximate time limit; None: no limit.
 
     Raises:
@@ -83,10 +79,10 @@ def equilibrium(
         the range of payoffs or, if that is larger, the rounding error of the largest
         payoff.
     """
-    payoff_range, failures = float(np.ptp(utilities)), []
-    good = max(_GOOD * payoff_range, _ROUNDING * float(np.abs(utilities).max()))
+    span, failures = payoff_range[1] - payoff_range[0], []
+    good = max(_GOOD * span, _ROUNDING * max(map(abs, payoff_range)))
     end = None if seconds is None else time.perf_counter() + seconds
-    for by_infoset, how in _WAYS:
+    for how, by_infoset in _WAYS:
         try:
             plans = [
                 realisation_plan(form, player, by_infoset, how, options=_time_left(end))
@@ -96,10 +92,8 @@ def equilibrium(
             failures.append(f"{how}: {error}")
             continue
         first, second = (
-            locking.kept(
-                form, player, behaviour_from_reach(decisions, plans[player][0])
-            )
-            for player, decisions in enumerate(form.decisions)
+            locking.kept(form, p, behaviour_from_reach(form.decisions[p], plan))
+            for p, (plan, _, _) in enumerate(plans)
         )
         gap = nash_conv(form, reach_of(form, (first, second)))
         if gap <= good:
@@ -107,7 +101,7 @@ def equilibrium(
         failures.append(f"{how}: NashConv {gap:.3g}")
     raise SolverFailedError(
         f"algorithm='lp' found no equilibrium of a game whose payoffs span "
-        f"{payoff_range:.3g} ({'; '.join(failures)}); use an algorithm that iterates, "
+        f"{span:.3g} ({'; '.join(failures)}); use an algorithm that iterates, "
         f"such as 'cfr+'"
     )
 
@@ -369,14 +363,8 @@ class LinearSolver(IterativeSolver):
         """
         if self.solution is not None:
             return True
-        start, game_form = time.perf_counter(), self._solved.game_form
-        if isinstance(game_form, GameTree):
-            histories = game_form.histories
-            utility = histories.utility[histories.player == TERMINAL]
-        else:
-            game = game_form.game
-            utility = np.array([game.min_utility(), game.max_utility()])
-        self.solution = equilibrium(self._solved.sequence_form, utility, seconds)
+        start, payoff_range = time.perf_counter(), self._solved.game_form.payoff_range
+        self.solution = equilibrium(self._solved.sequence_form, payoff_range, seconds)
         self.iterations = self.solution.iterations
         self.seconds = time.perf_counter() - start
         return True

@@ -152,11 +152,7 @@ def _on_form(form: type, make: Callable[[Opened, atomic.Path, Any], Any]) -> _Co
             game = make(opened, path, metadata)
         return behaviour_files.read_policy(path, game)
 
-    return _Content(
-        behaviour_files.check_policy_file,
-        load,
-        form=form,
-    )
+    return _Content(behaviour_files.check_policy_file, load, form=form)
 
 
 def _public_tree(

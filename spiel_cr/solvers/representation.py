@@ -7,7 +7,7 @@ simulator, which plays the game move by move and enumerates nothing.
 import dataclasses
 import os
 from collections.abc import Callable, Mapping
-from typing import Any, ClassVar, NamedTuple, TypeAlias
+from typing import Any, ClassVar, NamedTuple, TypeAlias, cast
 
 from spiel_cr.abstraction.gameshrink.merging import merged
 from spiel_cr.common import atomic, memory, storage
@@ -186,8 +186,8 @@ def represent(
     reason = choose_form(source, options, need)
     if reason.form == source.kind:
         return source, reason
-    if reason.form in _BUILDERS:
-        return _BUILDERS[reason.form](opened, options, progress), reason
+    if (build := _BUILDERS.get(reason.form)) is not None:
+        return build(opened, options, progress), reason
     try:
         tree = build_tree(
             opened,
@@ -289,8 +289,7 @@ def choose_form(
             return Reason(PUBLIC_TREE)
         raise ValueError(need.rejected[TREE])
     if need.prefers_declared and options.batched_rules:
-        assert isinstance(game, Opened)
-        return _preferred(game, options.memory_limit, need)
+        return _preferred(cast(Opened, game), options.memory_limit, need)
     return Reason(TREE)
 
 
@@ -358,6 +357,10 @@ def _reason_to_simulate(
     raise GameTooLargeError(text) from error
 
 
+# What a checkpoint of each form belongs to, for error messages.
+_ORIGINS = dict.fromkeys(BUILT, "a game tree") | {SIMULATOR: "a simulated game"}
+
+
 def checkpoint_metadata(path: atomic.Path | None) -> Mapping[str, Any]:
     """Return the metadata of a checkpoint; empty if it cannot be read."""
     if path is None or not os.path.isfile(path):
@@ -389,9 +392,8 @@ def _check_checkpoint_form(checkpoint_form: str, path: str, form: str) -> None:
     Raises:
       ValueError: If exactly one of the two forms is simulated.
     """
-    simulated = form == SIMULATOR
-    if form != "auto" and simulated != (checkpoint_form == SIMULATOR):
-        origin = "a game tree" if simulated else "a simulated game"
+    origin = _ORIGINS[checkpoint_form]
+    if form != "auto" and _ORIGINS[form] != origin:
         raise ValueError(
             f"form={form!r}: the checkpoint {path} is of {origin}; leave form (--form "
             f"{form}) out, or use another path"

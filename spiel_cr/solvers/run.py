@@ -5,12 +5,11 @@ import dataclasses
 import math
 import sys
 import time
-from collections.abc import Iterator
 from typing import Any
 
 from absl import logging
 
-from spiel_cr.common import atomic, interrupts
+from spiel_cr.common import atomic
 from spiel_cr.common.checks import COUNT, Wanted, check_number, check_settings
 from spiel_cr.common.messages import progress_bar
 from spiel_cr.policies.result import CurvePoint
@@ -137,60 +136,6 @@ class Checkpoint:
         return cls(checkpoint)
 
 
-class _Saving:
-    """Results of a run that its checkpoint may lack.
-
-    Attributes:
-      completed: Number of iterations completed, as far as they were reported.
-      iterates: Whether the run is iterating, so that its state may change.
-    """
-
-    def __init__(self, solver: IterativeSolver, keeper: Keeper | None) -> None:
-        """Connect a solver with the writer of its checkpoint; nothing is written yet.
-
-        Args:
-          solver: The solver, whose state the checkpoint has.
-          keeper: Writer of its checkpoint; None: the run has no checkpoint.
-        """
-        self._solver, self._keeper = solver, keeper
-        solver.saves = keeper is not None
-        self.completed, self.iterates = solver.iterations, False
-
-    def save(self) -> bool:
-        """Write results that the checkpoint lacks; `interrupts.saving` calls this."""
-        if self._keeper is None or self._keeper.is_saved(self.completed):
-            return True
-        snapshot = self._solver.snapshot
-        if self.iterates and snapshot is None:
-            return False
-        # If this fails, a warning says so; waiting would not help.
-        self._keeper.write_end(is_complete=snapshot is None, snapshot=snapshot)
-        return True
-
-    @contextlib.contextmanager
-    def block(self) -> Iterator[None]:
-        """Run the block, and write the last state at its end, also after an error."""
-        with interrupts.saving(self.save):
-            try:
-                yield
-            finally:
-                self._end()
-
-    def _end(self) -> None:
-        """Write the last state, or the one before an iteration that was abandoned."""
-        solver, keeper = self._solver, self._keeper
-        if keeper is None:
-            return
-        if solver.is_complete:
-            # This may include iterations that were not reported.
-            self.completed = solver.iterations
-        elif solver.snapshot is None and keeper.is_saved(self.completed):
-            return
-        # A signal that comes while this is written would lose all of it.
-        with interrupts.Steps() as steps, steps.step():
-            keeper.write_end(is_complete=solver.is_complete, snapshot=solver.snapshot)
-
-
 def drive(
     solver: IterativeSolver,
     goal: Goal,
@@ -235,8 +180,8 @@ def drive(
         "disable": solver.in_one_step or progress is False,
         "initial": solver.iterations,
     }
-    saving = _Saving(solver, keeper)
-    with progress_bar(**options) as bar, saving.block():
+    block = contextlib.nullcontext() if keeper is None else keeper.saving()
+    with progress_bar(**options) as bar, block:
 
         def after_chunk(count: int) -> bool:
             counts = solver.progress_counts()
@@ -247,9 +192,8 @@ def drive(
             if counts:
                 bar.set_postfix(counts, refresh=False)
             bar.update(count)
-            saving.completed += count
             if keeper is not None:
-                keeper.tick()
+                keeper.tick(count)
             return is_over()
 
         def is_reached() -> bool:
@@ -275,13 +219,13 @@ def drive(
         due = done > 0 and goal.next_evaluation(done - 1, most) == done
         reason = stop_reason(evaluates=due)
         while not reason:
-            saving.iterates = True
+            solver.iterates = True
             if solver.switch is not None:
                 solver = solver.switch(curve) or solver
             more = goal.next_evaluation(solver.iterations, most) - solver.iterations
             seconds = None if math.isinf(left := seconds_left()) else left
             stopped = solver.run(more, seconds=seconds, after_chunk=after_chunk)
-            saving.iterates = False
+            solver.iterates = False
             reason = stop_reason(evaluates=True, stopped=stopped)
     if solver.iterations == MOST_ITERATIONS and reason == "iterations":
         logging.warning(

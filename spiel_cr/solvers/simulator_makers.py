@@ -12,20 +12,12 @@ from spiel_cr.common.messages import announce, one_line
 from spiel_cr.common.parameters import parse
 from spiel_cr.games.opening.opened import Opened
 from spiel_cr.games.simulation import key_making, recall_checks
-from spiel_cr.games.simulation.rules_source import RulesSource
 from spiel_cr.games.simulation.simulator import Simulator
 from spiel_cr.games.simulation.workers import Workers
 from spiel_cr.solvers.cfr.cfr_config import MCCFRConfig
 from spiel_cr.solvers.mccfr.public_chance import PublicChanceSolver
-from spiel_cr.solvers.mccfr.table.table_solver import (
-    BRANCHES,
-    SMALL_BATCH,
-    SampledTableSolver,
-    TableSolver,
-    batch_bytes,
-    trajectory_bytes,
-)
-from spiel_cr.solvers.representation import SIMULATOR, GameOptions, checkpoint_metadata
+from spiel_cr.solvers.mccfr.table import table_solver
+from spiel_cr.solvers.representation import GameOptions, checkpoint_metadata
 from spiel_cr.solvers.task import Task
 
 # Number of depths whose states are in memory at once.
@@ -34,7 +26,7 @@ _DEPTHS = 2
 _MOST_ACTIONS = 2**16 - 1
 
 
-def make_table(represented: Opened, task: Task) -> TableSolver:
+def make_table(represented: Opened, task: Task) -> table_solver.TableSolver:
     """Make a solver that samples histories and fills a table with visited infosets.
 
     Args:
@@ -56,13 +48,13 @@ def make_table(represented: Opened, task: Task) -> TableSolver:
         size, kept = _kept_limits(options.memory_limit, task.path)
         config, room = _with_batch(source, task, size, taken)
         room = room if kept is None else kept
-        solver = SampledTableSolver(
+        solver = table_solver.SampledTableSolver(
             source,
             config,
             seed=task.seed,
             max_bytes=room,
             # Independent of the room, which depends on workers and on this process.
-            branch_bytes=BRANCHES * max(0, size - memory.BASE_BYTES),
+            branch_bytes=table_solver.BRANCHES * max(0, size - memory.BASE_BYTES),
         )
         # Matches contain lists of actions, so sizes are checked before.
         recall_checks.check_source(source, exact=config.averaging == "exact")
@@ -74,7 +66,7 @@ def make_table(represented: Opened, task: Task) -> TableSolver:
         raise
 
 
-def _source(opened: Opened, options: GameOptions) -> tuple[str, Simulator, int]:
+def _source(opened: Opened, options: GameOptions) -> tuple[str, Any, int]:
     """Return the kind of keys, the simulator, and the memory of hand buckets in bytes.
 
     Raises:
@@ -86,15 +78,17 @@ def _source(opened: Opened, options: GameOptions) -> tuple[str, Simulator, int]:
         opened, use_rules=options.batched_rules, buckets=options.hand_buckets
     )
     taken = 0
-    rules: Any = opened.rules
-    if options.hand_buckets is not None and not options.batched_rules:
-        raise ValueError(
-            f"hand_buckets={options.hand_buckets}: needs the game's batched rules; "
-            f"leave batched_rules=False (--no-batched-rules) out"
-        )
-    if options.hand_buckets is not None and hasattr(rules, "bucket_bytes"):
-        taken = rules.bucket_bytes()
-        _check_room(opened, options, taken)
+    if options.hand_buckets is not None:
+        if not options.batched_rules:
+            raise ValueError(
+                f"hand_buckets={options.hand_buckets}: needs the game's batched rules; "
+                f"leave batched_rules=False (--no-batched-rules) out"
+            )
+        # `make_source` rejects rules without buckets.
+        rules: Any = opened.rules
+        if hasattr(rules, "bucket_bytes"):
+            taken = rules.bucket_bytes()
+            _check_room(opened, options, taken)
     source = key_making.make_source(opened, kind, workers=options.workers)
     return kind, source, taken
 
@@ -161,12 +155,14 @@ def _largest_batch(source: Simulator, config: MCCFRConfig, free: float) -> int:
     """
     actions, length = source.max_actions, source.game.max_game_length()
     states = _DEPTHS * source.state_bytes
-    each = states + batch_bytes(dataclasses.replace(config, batch=1), actions, length)
-    free -= trajectory_bytes(config, actions, length)
+    each = states + table_solver.batch_bytes(
+        dataclasses.replace(config, batch=1), actions, length
+    )
+    free -= table_solver.trajectory_bytes(config, actions, length)
     largest = free // each
     if config.scheme == "external":
         # External sampling reserves a share for visits of all actions with any batch.
-        free -= BRANCHES * free
+        free -= table_solver.BRANCHES * free
         largest = min(largest, free // states) if states else largest * (free >= 0)
     return max(0, int(largest))
 
@@ -190,7 +186,7 @@ def _with_batch(
       GameTooLargeError: If the batch does not fit; the message names the largest one
         that does.
     """
-    config: MCCFRConfig = task.algorithm.config_in(SIMULATOR)
+    config: MCCFRConfig = task.algorithm.simulated_config()
     free = size - memory.BASE_BYTES - taken
     if not _has_batch(task.algorithm.specification):
         # Workers are ignored here, so that the batch depends on the limit only.
@@ -204,7 +200,7 @@ def _with_batch(
                 f"the memory limit"
             )
         config = dataclasses.replace(config, batch=batch)
-    elif config.batch < SMALL_BATCH:
+    elif config.batch < table_solver.SMALL_BATCH:
         logging.warning(
             "%s: in simulated games a batch takes milliseconds, even if it is small; "
             "batch=%d wastes most of that time, use a batch such as 4096",
@@ -225,7 +221,7 @@ def _with_batch(
     return config, int(free) - _DEPTHS * config.batch * source.state_bytes
 
 
-def make_boards(represented: Opened, task: Task) -> TableSolver:
+def make_boards(represented: Opened, task: Task) -> table_solver.TableSolver:
     """Make a solver that samples boards of a game whose hands are in buckets.
 
     Args:
@@ -242,7 +238,6 @@ def make_boards(represented: Opened, task: Task) -> TableSolver:
             f"'169-200-200-200' for limit hold'em"
         )
     kind, source, taken = _source(represented, task.options)
-    assert isinstance(source, RulesSource)
     solver = PublicChanceSolver(source, task.algorithm.config, seed=task.seed)
     _check_room(represented, task.options, taken + solver.num_bytes)
     solver.keys = kind

@@ -13,8 +13,8 @@ from spiel_cr.games.sequence_form import forced
 from spiel_cr.games.tree.tree import GameTree
 from spiel_cr.policies.result import SolvedForm
 from spiel_cr.solvers import footprint, lp
+from spiel_cr.solvers.cfr import board_arrays, board_values, bucket_labels, cfr
 from spiel_cr.solvers.cfr import board_solver as boards
-from spiel_cr.solvers.cfr import board_values, bucket_labels, cfr
 from spiel_cr.solvers.cfr.solver import Solver
 from spiel_cr.solvers.first_order import solvers as methods
 from spiel_cr.solvers.iterative_solver import IterativeSolver
@@ -35,7 +35,7 @@ def full_width(represented: HasSequenceForm, task: Task) -> IterativeSolver:
 def full_width_in_public(represented: PublicTreeGame, task: Task) -> IterativeSolver:
     """Make a full-width CFR solver for a public tree; see `Maker`."""
     config = task.algorithm.config
-    suits = boards.supports(config) and boards.suits(represented)
+    suits = boards.supports(config) and board_arrays.suits(represented)
     if not suits or task.options.buckets is not None:
         return full_width(represented, task)
     need = public_tree_footprint.board_bytes(represented, task.kind)

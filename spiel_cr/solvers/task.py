@@ -104,15 +104,14 @@ class Algorithm(NamedTuple):
         """Name for messages."""
         return self.config if isinstance(self.config, str) else self.config.name
 
-    def config_in(self, form: str) -> Any:
-        """Return the settings for games in a form; those of simulated games differ.
+    def simulated_config(self) -> Any:
+        """Return the settings for simulated games.
 
         Raises:
           ValueError: If a setting needs a game tree.
         """
-        if form == SIMULATOR and self.family.simulated is not None:
-            return self.family.simulated(self.specification)
-        return self.config
+        read = self.family.simulated
+        return self.config if read is None else read(self.specification)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -204,7 +203,7 @@ class Task:
         rejected = {
             form: text.format(self.algorithm.name)
             for form, text in family.rejected.items()
-            if form not in family.makers or form != options.form
+            if form not in family.makers or options.form != form
         }
         if options.hand_buckets is not None:
             text = _ONLY_SIMULATED.format(options.hand_buckets)
@@ -244,14 +243,10 @@ class Task:
                 f"form='simulator' (--form simulator) out"
             )
         try:
-            config = self.algorithm.config_in(SIMULATOR)
+            config = self.algorithm.simulated_config()
         except ValueError as error:
-            hand_buckets = options.hand_buckets
-            return (
-                str(error)
-                if hand_buckets is None
-                else f"hand_buckets={hand_buckets!r}: {error}"
-            )
+            buckets = options.hand_buckets
+            return f"hand_buckets={buckets!r}: {error}" if buckets else str(error)
         if options.hand_buckets and getattr(config, "averaging", None) == "exact":
             return (
                 f"hand_buckets={options.hand_buckets}: averages are not exact with "

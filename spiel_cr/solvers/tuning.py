@@ -125,18 +125,12 @@ def with_numbers(config: CFRConfig, numbers: Mapping[str, Any]) -> CFRConfig:
         for name in numbers.keys() - {"gamma"}:
             object.__setattr__(rule, name, numbers[name])
     else:
-        functions: dict[str, Any] = {
-            field: functools.partial(
-                function,
-                **{
-                    p.name: numbers[p.name]
-                    for p in _keywords(function)
-                    if p.name in numbers
-                },
-            )
-            for field in ("update", "averaging")
-            if (function := getattr(rule.custom, field)) is not None
-        }
+        functions: dict[str, Any] = {}
+        for field in ("update", "averaging"):
+            if (function := getattr(rule.custom, field)) is not None:
+                names = [parameter.name for parameter in _keywords(function)]
+                fixed = {name: numbers[name] for name in names if name in numbers}
+                functions[field] = functools.partial(function, **fixed)
         object.__setattr__(rule, "custom", rule.custom._replace(**functions))
     object.__setattr__(config, "rule", rule)
     return config

@@ -169,7 +169,7 @@ def test_auto_runs_cfr_if_the_linear_program_takes_too_long(monkeypatch):
     assert 0 < result.iterations and result.seconds == pytest.approx(1.0, abs=1.0)
     tree = games.compiled("leduc")
     with pytest.raises(spiel_cr.common.errors.SolverFailedError):
-        equilibrium(tree.sequence_form, np.array([-1.0, 1.0]), seconds=1e-9)
+        equilibrium(tree.sequence_form, (-1.0, 1.0), seconds=1e-9)
 
 
 def test_auto_iterates_if_the_linear_program_uses_the_whole_budget():

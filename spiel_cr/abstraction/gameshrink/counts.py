@@ -57,13 +57,8 @@ def count(game: PublicTreeGame) -> DealCounts:
     payoff_matrices = _integers(game)
     weights: list[list[np.ndarray]] = [[], []]
     for r in reversed(range(game.num_rounds)):
-        totals = [
-            (int(abs(matrix).sum()), -k)
-            for k, (payoff_matrix, matrix) in enumerate(
-                zip(game.payoff_matrices, payoff_matrices, strict=True)
-            )
-            if payoff_matrix.round == r
-        ]
+        numbers = game.matrices_in(r)
+        totals = [(int(abs(payoff_matrices[k]).sum()), -k) for k in numbers]
         for player in range(2):
             parent = game.parents[player][r]
             if totals:
@@ -107,13 +102,12 @@ def num_pairs(payoff_matrix: HandMatrix) -> int:
 def _integers(game: PublicTreeGame) -> list[sparse.csr_array]:
     """Return the entries of all matrices as integers, with one factor per round."""
     entries = [list_entries(payoff_matrix) for payoff_matrix in game.payoff_matrices]
-    rounds = [payoff_matrix.round for payoff_matrix in game.payoff_matrices]
     units = {
         r: _unit(
-            [e.values for e, other in zip(entries, rounds, strict=True) if other == r],
+            [entries[k].values for k in game.matrices_in(r)],
             f"{game.game}: the probabilities of round {r}",
         )
-        for r in set(rounds)
+        for r in {payoff_matrix.round for payoff_matrix in game.payoff_matrices}
     }
     payoff_matrices = []
     for payoff_matrix, (rows, columns, values) in zip(

@@ -142,12 +142,11 @@ def difference(
             sums = []
             if r + 1 < game.num_rounds:
                 sums.append((-1, _refining(game, counts, partition, player, r)))
-            for k, payoff_matrix in enumerate(game.payoff_matrices):
-                if payoff_matrix.round == r:
-                    matrix = counts.payoff_matrices[k]
-                    matrix = matrix if player == 0 else matrix.T.tocsr()
-                    other = indicator(partition.labels[1 - player][r])
-                    sums.append((k, matrix @ other))
+            for k in game.matrices_in(r):
+                matrix = counts.payoff_matrices[k]
+                matrix = matrix if player == 0 else matrix.T.tocsr()
+                other = indicator(partition.labels[1 - player][r])
+                sums.append((k, matrix @ other))
             for k, table in sums:
                 weight = counts.weights[player][r]
                 first = partition.first(player, r)[partition.labels[player][r]]
@@ -235,10 +234,9 @@ def _split(
         for r, parent in enumerate(game.parents[player]):
             scale = scales[player][r]
             keys = partition.labels[player][r]
-            for k, payoff_matrix in enumerate(game.payoff_matrices):
-                if payoff_matrix.round == r:
-                    sums = payoff_matrices[k][player] @ colours[1 - player][r]
-                    keys = number_classes(keys, (sums * scale).view(np.int64))
+            for k in game.matrices_in(r):
+                sums = payoff_matrices[k][player] @ colours[1 - player][r]
+                keys = number_classes(keys, (sums * scale).view(np.int64))
             if r + 1 < game.num_rounds:
                 weight = counts.weights[player][r + 1].astype(np.uint64)
                 sums = np.zeros(len(parent), np.uint64)

@@ -17,6 +17,7 @@ loss, and the number of classes cannot be chosen: `abstraction.abstract`, which 
 within a budget, replaced this method in the player GS2.
 """
 
+import itertools
 from collections.abc import Sequence
 
 import numpy as np
@@ -105,14 +106,11 @@ def _from_the_last(
         weight = counts.weights[player][r]
         keys = np.zeros(len(weight), np.int32)
         shares = []
-        for payoff_matrix, matrix in zip(
-            game.payoff_matrices, counts.payoff_matrices, strict=True
-        ):
-            if payoff_matrix.round == r:
-                for sign in (1, -1):
-                    deals = matrix.multiply(matrix * sign > 0).sum(axis=1 - player)
-                    keys = number_classes(keys, _ratio(deals, weight))
-                    shares.append(deals / weight)
+        for k, sign in itertools.product(game.matrices_in(r), (1, -1)):
+            matrix = counts.payoff_matrices[k]
+            deals = matrix.multiply(matrix * sign > 0).sum(axis=1 - player)
+            keys = number_classes(keys, _ratio(deals, weight))
+            shares.append(deals / weight)
         if kinds:
             parent = game.parents[player][r + 1]
             heavy = counts.weights[player][r + 1]

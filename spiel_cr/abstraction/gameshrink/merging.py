@@ -43,9 +43,7 @@ def board_by_board(game: PublicTreeGame, partition: Partition) -> Partition:
     for r in range(game.num_rounds):
         first, second = partition.labels[0][r], partition.labels[1][r]
         count = 1 + int(first.max(initial=-1))
-        payoff_matrices = [
-            k.coordinates() for k in game.payoff_matrices if k.round == r
-        ]
+        payoff_matrices = [k.coordinates() for k in game.matrices_in(r).values()]
         none = [np.zeros(0, np.int64)]
         rows = np.concatenate([*(first[k.rows] for k in payoff_matrices), *none])
         columns = np.concatenate([*(second[k.columns] for k in payoff_matrices), *none])

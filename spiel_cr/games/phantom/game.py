@@ -48,6 +48,7 @@ class PhantomGame:
     __repr__ = short_repr
     kind: ClassVar[str] = "phantom"
     tree: ClassVar[None] = None
+    keeps_dtype: ClassVar[bool] = True
 
     game: pyspiel.Game
     rules: PhantomRules
@@ -63,6 +64,11 @@ class PhantomGame:
     def sequence_form(self) -> SequenceForm:
         """The game in sequence form."""
         return form.build(self.sides, self.utility)
+
+    @property
+    def payoff_range(self) -> tuple[float, float]:
+        """OpenSpiel's bounds of player 0's payoffs."""
+        return self.game.min_utility(), self.game.max_utility()
 
     @functools.cached_property
     def game_id(self) -> str:

@@ -69,6 +69,7 @@ class PublicTreeGame:
     __repr__ = short_repr
     kind: ClassVar[str] = "public-tree"
     tree: ClassVar[None] = None
+    keeps_dtype: ClassVar[bool] = True
 
     game: pyspiel.Game
     betting: Betting
@@ -181,6 +182,11 @@ class PublicTreeGame:
         first = int(decisions.first_infoset[decisions.place(node)])
         return player, first + self.reader.private_state(state, player)
 
+    @property
+    def payoff_range(self) -> tuple[float, float]:
+        """OpenSpiel's bounds of player 0's payoffs."""
+        return self.game.min_utility(), self.game.max_utility()
+
     @functools.cached_property
     def game_id(self) -> str:
         """A hash of the public tree, private states, payoff matrices and payoffs.
@@ -213,6 +219,11 @@ class PublicTreeGame:
     def num_private_states(self, player: int) -> list[int]:
         """Return the number of a player's private states in each round."""
         return [len(parent) for parent in self.parents[player]]
+
+    def matrices_in(self, round: int) -> dict[int, PayoffMatrix]:
+        """Return the payoff matrices of a round by their numbers."""
+        matrices = enumerate(self.payoff_matrices)
+        return {k: matrix for k, matrix in matrices if matrix.round == round}
 
     def ancestors(self, player: int, round: int, above: int) -> np.ndarray:
         """Return the earlier private state behind each private state of a round.

@@ -40,9 +40,11 @@ class RulesSource:
       rules: Batched rules of the game.
       max_actions: Largest number of actions of a decision.
       state_bytes: 0, because states are numbers in arrays.
+      key_kind: Kind of keys; see `key_making.KINDS`.
     """
 
     state_bytes = 0
+    key_kind = "rules"
 
     def __init__(self, game: pyspiel.Game, rules: BatchedRules | None = None) -> None:
         """Store the batched rules of a game.

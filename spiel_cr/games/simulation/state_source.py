@@ -57,11 +57,13 @@ class StateSource:
       game: The (sequential) game.
       max_actions: Upper bound of the number of actions of a decision.
       state_bytes: Approximate size of an OpenSpiel state with its actions.
+      key_kind: Kind of keys; see `key_making.KINDS`.
     """
 
     state_bytes = STATE_BYTES
     rules = None
     has_strings = True
+    key_kind = "strings"
 
     def __init__(self, game: pyspiel.Game) -> None:
         """Initialise the simulation of a sequential game, from `load_game`."""
@@ -83,6 +85,13 @@ class StateSource:
         return _in_objects(*after(states, action, drawn))
 
     key_of = staticmethod(key_of)
+
+    def keys_of(self, rows: np.ndarray, player: int) -> np.ndarray:
+        """Raise ValueError, because arrays of states have no strings."""
+        raise ValueError(
+            f"the policy of {self.game} has keys of strings, which arrays of states do "
+            f"not have; use action_probabilities for each state"
+        )
 
     def root(self, *, observations: bool) -> tuple[np.ndarray, VisitedHistories]:
         """Return the initial state; see `Listing`."""

@@ -90,6 +90,7 @@ class GameTree:
 
     __repr__ = short_repr
     kind: ClassVar[str] = "tree"
+    keeps_dtype: ClassVar[bool] = False
 
     game: pyspiel.Game
     histories: Histories
@@ -192,6 +193,12 @@ class GameTree:
     @property
     def num_terminals(self) -> int:
         return int((self.histories.player == TERMINAL).sum())
+
+    @property
+    def payoff_range(self) -> tuple[float, float]:
+        """Smallest and largest payoff of player 0."""
+        paid = self.histories.utility[self.histories.player == TERMINAL]
+        return float(paid.min()), float(paid.max())
 
     @property
     def max_depth(self) -> int:

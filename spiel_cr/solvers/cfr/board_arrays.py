@@ -117,10 +117,8 @@ def board_game(game: PublicTreeGame, dtype: np.dtype) -> BoardGame | None:
     )
     boards, order = _boards(game, rounds, hands, by_round)
     arranged = [_hands(matrix, some) for matrix, some in zip(hands, order, strict=True)]
-    builders = [
-        _SideBuilder(game, rounds, p, sides[p], terms, _rows_of(sides, terms, game))
-        for p in range(2)
-    ]
+    rows = _rows_of(sides, terms, game)
+    builders = [_SideBuilder(game, rounds, p, sides[p], terms, rows) for p in range(2)]
     first, second = (
         b.side(hands, [pair[b.player] for pair in arranged], dtype) for b in builders
     )

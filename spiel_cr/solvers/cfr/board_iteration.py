@@ -351,10 +351,8 @@ def _begin(sweep, g, workspace):
     if sweep.update:
         # The sequences of a round have consecutive rows and positions.
         row, board = player.rounds[r], player.boards[g]
-        at, size = (
-            row.base + board.start * row.num_actions,
-            row.num_actions * board.size,
-        )
+        at = row.base + board.start * row.num_actions
+        size = row.num_actions * board.size
         part = reach.reshape(reach.size)[reach.size - size :]
         _add_average(sweep.average[at : at + size], part, sweep.numbers[3])
     _fill(values.reshape(values.size), values.dtype.type(0))

@@ -11,7 +11,7 @@ import importlib.util
 import itertools
 import math
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, NamedTuple
 
@@ -23,12 +23,7 @@ from spiel_cr.games.public_tree.game import PublicTreeGame
 from spiel_cr.games.sequence_form import locking
 from spiel_cr.games.sequence_form.layout import SequenceForm
 from spiel_cr.policies.conversions import Behaviours, reach_from_behaviour
-from spiel_cr.solvers.cfr.board_tables import (
-    Sweep,
-    Workspace,
-    scratch_size,
-    with_type,
-)
+from spiel_cr.solvers.cfr import board_arrays, board_tables
 from spiel_cr.solvers.cfr.cfr import averaging
 from spiel_cr.solvers.cfr.cfr_config import CFRConfig
 from spiel_cr.solvers.cfr.solver import Solver, SolverFunctions
@@ -71,13 +66,6 @@ def supports(config: Any) -> bool:
     changed = rule.custom is not None or rule.predictive or rule.exploration > 0
     plain = config.alternating and config.weights is None and not changed
     return plain and is_available()
-
-
-def suits(game: PublicTreeGame) -> bool:
-    """Return whether a game is likely to be supported; see `board_arrays.suits`."""
-    from spiel_cr.solvers.cfr import board_arrays
-
-    return board_arrays.suits(game)
 
 
 class _Memory(NamedTuple):
@@ -207,7 +195,7 @@ class BoardEngine:
                 for side, kept in zip(sides, locks, strict=True)
             )
             sides = first, second
-        return Sweep(
+        return board_tables.Sweep(
             boards=self.game.boards,
             player=sides[player],
             opponent=sides[1 - player],
@@ -227,8 +215,8 @@ class BoardEngine:
         boards = self.game.boards
         first, second = (
             side._replace(
-                terms=with_type(side.terms, "stake", dtype),
-                hands=with_type(side.hands, "weight", dtype),
+                terms=board_tables.with_type(side.terms, "stake", dtype),
+                hands=board_tables.with_type(side.hands, "weight", dtype),
             )
             for side in self.game.sides
         )
@@ -241,9 +229,10 @@ class BoardEngine:
             for r, (begin, end) in enumerate(itertools.pairwise(boards.first_board))
         ]
         starts = np.cumsum([0, *(2 * max(pair) + sum(pair) for pair in rows)])
-        size = int(starts[-1]) + 3 * scratch_size(first, second)
+        size = int(starts[-1]) + 3 * board_tables.scratch_size(first, second)
         spaces = [
-            Workspace(np.zeros(size, dtype), starts) for _ in range(self._threads)
+            board_tables.Workspace(np.zeros(size, dtype), starts)
+            for _ in range(self._threads)
         ]
         totals = np.zeros((_PARTS, max(rows[0])), dtype)
         return _Memory((first, second), spaces, totals)
@@ -311,14 +300,6 @@ class BoardSolver(Solver):
         behaviour = self.average_behaviour(player)
         return reach_from_behaviour(self.form.decisions[player], behaviour)
 
-    def regrets(self, player: int) -> np.ndarray:
-        """Return cumulative regrets, float64 [S]; see `Solver.regrets`."""
-        regrets, arrays = np.asarray(self._state.regrets[player]), self.problem
-        result = np.zeros(arrays.sizes[player])
-        for at, sequences, (n, count) in _blocks(arrays, player):
-            result[sequences] = regrets[at].reshape(count, n).T.ravel()
-        return np.ldexp(result, self.exponent)
-
     def _strategies(self, dtype: np.dtype) -> tuple[Behaviours, Behaviours | None]:
         """See `Solver._strategies`; in a large game, the state is deleted meanwhile.
 
@@ -346,7 +327,7 @@ class BoardSolver(Solver):
         board_iteration.fill_behaviour(
             *(game.sides[player], game.boards.round, np.asarray(weights)),
             game.sequences[player],
-            np.zeros((2, scratch_size(*game.sides)), behaviour.dtype),
+            np.zeros((2, board_tables.scratch_size(*game.sides)), behaviour.dtype),
             behaviour,
         )
         return locking.kept(self.form, player, behaviour)
@@ -375,8 +356,6 @@ def make_engine(game: PublicTreeGame, dtype: np.dtype) -> BoardEngine | None:
       game: The game.
       dtype: Data type of the state and of strategies, float64 or float32.
     """
-    from spiel_cr.solvers.cfr import board_arrays
-
     arrays = board_arrays.board_game(game, dtype)
     memory.trim()  # Building took more memory than the arrays have.
     return None if arrays is None else BoardEngine(arrays, dtype)
@@ -420,22 +399,3 @@ def make_solver(
         ),
         put=put,
     )
-
-
-def _blocks(arrays: Any, player: int) -> Iterator[tuple[slice, slice, tuple[int, int]]]:
-    """Yield positions and logical sequences of each board and decision.
-
-    Yields:
-      Positions of the sequences, by action and private state; logical sequences, by
-      private state and action; numbers of private states and of actions.
-    """
-    side = arrays.sides[player]
-    for r, board in zip(arrays.boards.round, side.boards.tolist(), strict=True):
-        (start, n), row = board, side.rounds[r]
-        origin = row["base"] + start * row["num_actions"]
-        for d in range(row["first_decision"], side.rounds["first_decision"][r + 1]):
-            count = int(side.decisions["num_actions"][d])
-            first = arrays.sequences[player][d] + start * count
-            at = origin + side.decisions["offset"][d] * n
-            size = n * count
-            yield slice(at, at + size), slice(first, first + size), (n, count)

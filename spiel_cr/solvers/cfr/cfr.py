@@ -373,9 +373,7 @@ def make_solver(
     shared = tuple(shared_regrets.lay_out(form, p, buckets[p], exponent) for p in order)
     problem = cast((trees, shared), dtype)
     # In large games a second copy of the state would need most of the memory.
-    large = (
-        sum(layout_of_player.size for layout_of_player in form.layouts) > _LARGE_STATE
-    )
+    large = sum(positions.size for positions in form.layouts) > _LARGE_STATE
     optimised = _run_in_place() if large else _run
 
     def start(problem: tuple[Trees, Shared]) -> CFRState:

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from spiel_cr.common.checks import Wanted, check_settings
+from spiel_cr.common.parameters import by_name
 from spiel_cr.solvers.cfr import volatility
 from spiel_cr.solvers.cfr.regret_matching import Rule, UserFunction
 
@@ -179,26 +180,23 @@ class MCCFRConfig:
 
 
 # Published settings. OpenSpiel's CFRSolver and CFRPlusSolver are cfr and cfr+.
-PRESETS: dict[str, CFRConfig] = {
-    preset.name: preset
-    for preset in (
-        CFRConfig("cfr"),
-        CFRConfig("cfr+", Rule(beta=-math.inf), gamma=1.0),
-        CFRConfig("lcfr", Rule(alpha=1.0, beta=1.0), gamma=1.0),
-        CFRConfig("dcfr", Rule(alpha=1.5, beta=0.0), gamma=2.0),
-        # Over a fixed number of iterations; see docs/benchmarks/tabular-solvers.md.
-        CFRConfig("hs-dcfr", Rule(alpha=3.5, beta=-3.0, ramp=300.0), gamma=3.0),
-        CFRConfig("dcfr+", Rule(alpha=1.5, beta=-math.inf), gamma=4.0),
-        CFRConfig("pcfr+", Rule(beta=-math.inf, predictive=True), gamma=2.0),
-        CFRConfig("pcfr+30", Rule(beta=-math.inf, predictive=True), gamma=30.0),
-        # Prediction and gamma are chosen here, see docs/benchmarks/tabular-solvers.md.
-        CFRConfig(
-            "sapcfr+", Rule(beta=-math.inf, predictive=True, prediction=0.5), gamma=15.0
-        ),
-        CFRConfig("pdcfr+", Rule(2.3, -math.inf, predictive=True), gamma=5.0),
-        CFRConfig("vad-cfr", Rule(custom=volatility.RULE)),
-    )
-}
+PRESETS: dict[str, CFRConfig] = by_name(
+    CFRConfig("cfr"),
+    CFRConfig("cfr+", Rule(beta=-math.inf), gamma=1.0),
+    CFRConfig("lcfr", Rule(alpha=1.0, beta=1.0), gamma=1.0),
+    CFRConfig("dcfr", Rule(alpha=1.5, beta=0.0), gamma=2.0),
+    # Over a fixed number of iterations; see docs/benchmarks/tabular-solvers.md.
+    CFRConfig("hs-dcfr", Rule(alpha=3.5, beta=-3.0, ramp=300.0), gamma=3.0),
+    CFRConfig("dcfr+", Rule(alpha=1.5, beta=-math.inf), gamma=4.0),
+    CFRConfig("pcfr+", Rule(beta=-math.inf, predictive=True), gamma=2.0),
+    CFRConfig("pcfr+30", Rule(beta=-math.inf, predictive=True), gamma=30.0),
+    # Prediction and gamma are chosen here, see docs/benchmarks/tabular-solvers.md.
+    CFRConfig(
+        "sapcfr+", Rule(beta=-math.inf, predictive=True, prediction=0.5), gamma=15.0
+    ),
+    CFRConfig("pdcfr+", Rule(2.3, -math.inf, predictive=True), gamma=5.0),
+    CFRConfig("vad-cfr", Rule(custom=volatility.RULE)),
+)
 # The schemes are published; the batches are not. `vr-mccfr` and `vr-mccfr+` have the
 # settings of the two algorithms of Schmid et al. 2019 (average baselines of decay 0.5,
 # uniform sampling, the latter with regret matching+ and linear averages), with the
@@ -207,29 +205,26 @@ PRESETS: dict[str, CFRConfig] = {
 # `evr-mccfr` is named after its expected-value baselines (Davis et al. 2020). Its other
 # settings were chosen by measurements on Leduc poker, goofspiel and liar's dice:
 # balanced exploration (Farina et al. 2020), averaging weights t^2, and a large batch.
-SAMPLED_PRESETS: dict[str, MCCFRConfig] = {
-    preset.name: preset
-    for preset in (
-        MCCFRConfig("os-mccfr"),
-        MCCFRConfig("es-mccfr", scheme="external", batch=64),
-        MCCFRConfig("as-mccfr", scheme="average", epsilon=0.05, batch=64),
-        MCCFRConfig("vr-mccfr", baseline="average", epsilon=1.0, batch=1),
-        MCCFRConfig(
-            "vr-mccfr+",
-            Rule(beta=-math.inf),
-            gamma=1.0,
-            baseline="average",
-            epsilon=1.0,
-            batch=1,
-        ),
-        MCCFRConfig(
-            "evr-mccfr",
-            Rule(beta=-math.inf),
-            gamma=2.0,
-            baseline="expected",
-            explore="balanced",
-            epsilon=0.8,
-            batch=4096,
-        ),
-    )
-}
+SAMPLED_PRESETS: dict[str, MCCFRConfig] = by_name(
+    MCCFRConfig("os-mccfr"),
+    MCCFRConfig("es-mccfr", scheme="external", batch=64),
+    MCCFRConfig("as-mccfr", scheme="average", epsilon=0.05, batch=64),
+    MCCFRConfig("vr-mccfr", baseline="average", epsilon=1.0, batch=1),
+    MCCFRConfig(
+        "vr-mccfr+",
+        Rule(beta=-math.inf),
+        gamma=1.0,
+        baseline="average",
+        epsilon=1.0,
+        batch=1,
+    ),
+    MCCFRConfig(
+        "evr-mccfr",
+        Rule(beta=-math.inf),
+        gamma=2.0,
+        baseline="expected",
+        explore="balanced",
+        epsilon=0.8,
+        batch=4096,
+    ),
+)

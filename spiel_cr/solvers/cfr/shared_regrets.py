@@ -81,11 +81,8 @@ def lay_out(
             for block, shape in zip(level.tolerance, level.shapes, strict=True)
         ]
     )
-    total = np.bincount(
-        into[1:],
-        weights=np.where(np.isfinite(tolerance), tolerance, 0),
-        minlength=size + 1,
-    )
+    finite = np.where(np.isfinite(tolerance), tolerance, 0)
+    total = np.bincount(into[1:], weights=finite, minlength=size + 1)
     mask = np.concatenate([block.reshape(-1) for block in legal])
     total = np.ldexp(total, -exponent)
     summed = _blocks(np.where(mask, total[:-1], np.inf), legal)

@@ -509,12 +509,8 @@ class Solver(IterativeSolver):
         self, player: int, blocks: treeplex.Blocks, dtype: np.typing.DTypeLike
     ) -> np.ndarray:
         """Return numbers of a player's actions in blocks by sequence, [S]."""
-        begin = 1
-        positions = np.ones(self._player(player).average.shape, dtype)
-        for block in jax.tree.leaves(blocks):
-            end = begin + block.size
-            positions[begin:end] = np.asarray(block).reshape(-1)
-            begin = end
+        parts = [np.asarray(block).reshape(-1) for block in jax.tree.leaves(blocks)]
+        positions = np.concatenate([np.ones(1), *parts], dtype=dtype)
         return self.form.layouts[player].behaviour(positions)
 
     def infoset_values(self, player: int) -> np.ndarray:

@@ -42,10 +42,7 @@ class Perceptron:
           seed: Seed of its first weights.
         """
         self._knowledge, self._player, self._scale = knowledge, player, scale
-        wide = knowledge.num_features * (2 if player is None else 1)
-        self.shape = PerceptronShape(
-            wide, knowledge.num_actions, config.hidden, config.layers
-        )
+        self.shape = PerceptronShape.of(knowledge, config, is_joint=player is None)
         self._parameters = networks.make(self.shape.widths, seed)
 
     def outputs(self, rows: np.ndarray) -> np.ndarray:

@@ -4,6 +4,7 @@ import dataclasses
 import math
 
 from spiel_cr.common import checks
+from spiel_cr.common.parameters import by_name
 
 AVERAGING = ("network", "ensemble", "exact")
 NETWORK = ("mlp", "table")
@@ -176,44 +177,41 @@ class DeepConfig:
         return "averaging=exact" if "exact" in self.averages else None
 
 
-PRESETS: dict[str, DeepConfig] = {
-    preset.name: preset
-    for preset in (
-        DeepConfig("deep-cfr"),
-        DeepConfig("sd-cfr", averaging="ensemble"),
-        DeepConfig(
-            "dream",
-            sampling="outcome",
-            values="corrected",
-            averaging="ensemble",
-            traversals=4000,
-        ),
-        DeepConfig(
-            "escher",
-            sampling="outcome",
-            values="critic",
-            epsilon=1.0,
-            importance=False,
-            traversals=2000,
-        ),
-        DeepConfig(
-            "vr-deep-dcfr+",
-            sampling="outcome",
-            values="corrected",
-            accumulate="cumulative",
-            alpha=2.0,
-            gamma=2.0,
-            traversals=2000,
-        ),
-        DeepConfig(
-            "vr-deep-pdcfr+",
-            sampling="outcome",
-            values="corrected",
-            accumulate="cumulative",
-            predictive=True,
-            alpha=2.3,
-            gamma=2.0,
-            traversals=2000,
-        ),
-    )
-}
+PRESETS: dict[str, DeepConfig] = by_name(
+    DeepConfig("deep-cfr"),
+    DeepConfig("sd-cfr", averaging="ensemble"),
+    DeepConfig(
+        "dream",
+        sampling="outcome",
+        values="corrected",
+        averaging="ensemble",
+        traversals=4000,
+    ),
+    DeepConfig(
+        "escher",
+        sampling="outcome",
+        values="critic",
+        epsilon=1.0,
+        importance=False,
+        traversals=2000,
+    ),
+    DeepConfig(
+        "vr-deep-dcfr+",
+        sampling="outcome",
+        values="corrected",
+        accumulate="cumulative",
+        alpha=2.0,
+        gamma=2.0,
+        traversals=2000,
+    ),
+    DeepConfig(
+        "vr-deep-pdcfr+",
+        sampling="outcome",
+        values="corrected",
+        accumulate="cumulative",
+        predictive=True,
+        alpha=2.3,
+        gamma=2.0,
+        traversals=2000,
+    ),
+)

@@ -84,10 +84,8 @@ def estimate(
     iterates = 0.0
     if "ensemble" in config.averages:
         count = min(config.ensemble or math.inf, iterations or math.inf)
-        shape = PerceptronShape(
-            *(knowledge.num_features, actions, config.hidden, config.layers)
-        )
-        one = networks.num_weights(shape.widths) * _FLOAT
+        widths = PerceptronShape.of(knowledge, config).widths
+        one = networks.num_weights(widths) * _FLOAT
         iterates = 4.0 * one * (count if count < math.inf else 1)
     return TrainingMemory(reservoirs, moves, iterates, visits)
 

@@ -9,6 +9,7 @@ from spiel_cr.common.checks import check_choice
 from spiel_cr.common.network_fits import FitSchedule, Targets
 from spiel_cr.common.parameters import read_settings
 from spiel_cr.games.tree.tree import GameTree
+from spiel_cr.solvers.deep import strategies
 from spiel_cr.solvers.deep.advantages import Advantages, numbered, within
 from spiel_cr.solvers.deep.approximators import Perceptron, make_approximator
 from spiel_cr.solvers.deep.averages import Networks, RunningReach
@@ -17,11 +18,6 @@ from spiel_cr.solvers.deep.deep_config import PRESETS, DeepConfig
 from spiel_cr.solvers.deep.deep_training import Training
 from spiel_cr.solvers.deep.infosets import ActingInfosets
 from spiel_cr.solvers.deep.outputs import PerceptronShape
-from spiel_cr.solvers.deep.strategies import (
-    IterateEnsemble,
-    SampledStrategies,
-    behaviour_of,
-)
 from spiel_cr.solvers.deep.tensors import SimulatedTensors
 from spiel_cr.solvers.deep.traversal import PlayerSampling, in_chunks
 
@@ -81,11 +77,11 @@ class DeepSolver(Training):
             values = make_approximator(knowledge, None, config, self._number(2))
             self._critic = Critic(knowledge, values, config.critic_capacity)
         self._strategies = [
-            SampledStrategies(knowledge, p, config, self._number(3 + p))
+            strategies.SampledStrategies(knowledge, p, config, self._number(3 + p))
             for p in range(2 if "network" in kinds else 0)
         ]
         self._ensembles = [
-            IterateEnsemble(config.ensemble)
+            strategies.IterateEnsemble(config.ensemble)
             for _ in range(2 if "ensemble" in kinds else 0)
         ]
         self._reaches: list[RunningReach] = []
@@ -175,21 +171,13 @@ class DeepSolver(Training):
         kind = self._kind(kind)
         config, first = self.config, self._advantages[0].approximator
         if kind == "ensemble":
-            return Networks(
-                first.shape if isinstance(first, Perceptron) else None,
-                config.features,
-                config.fallback,
-                (self._ensembles[0].stacked(), self._ensembles[1].stacked()),
-                (
-                    np.array(self._ensembles[0].weights),
-                    np.array(self._ensembles[1].weights),
-                ),
-            )
+            shape = first.shape if isinstance(first, Perceptron) else None
+            one, two = self._ensembles
+            leaves = one.stacked(), two.stacked()
+            weights = np.array(one.weights), np.array(two.weights)
+            return Networks(shape, config.features, config.fallback, leaves, weights)
         if self._fitted is None or self._fitted[0] != self.iterations:
-            inputs = self.knowledge
-            shape = PerceptronShape(
-                inputs.num_features, inputs.num_actions, config.hidden, config.layers
-            )
+            shape = PerceptronShape.of(self.knowledge, config)
             fitted = [one.fit() for one in self._strategies]
             average = Networks.single(shape, config.features, fitted)
             self._fitted = self.iterations, average
@@ -219,7 +207,9 @@ class DeepSolver(Training):
         if self._kind(kind) == "exact":
             return self._reaches[0].behaviour(), self._reaches[1].behaviour()
         average, config = self.average(kind), self.config
-        first, second = (behaviour_of(average, knowledge, p, config) for p in range(2))
+        first, second = (
+            strategies.behaviour_of(average, knowledge, p, config) for p in range(2)
+        )
         return first, second
 
     def arrays(self) -> dict[str, np.ndarray]:

@@ -205,10 +205,9 @@ class TreeKnowledge:
         """Return the features of all rows; see `Knowledge`."""
         if player not in self._tables:
             if player is None:
-                tensors = self._both()
+                tensors = self._tensors(self._decisions, (0, 1))
             else:
-                infosets = self.tree.infosets[player]
-                tensors = self._tensors(infosets.history, (player,))
+                tensors = self._tensors(self.tree.infosets[player].history, (player,))
             with precision(np.dtype(np.float32)):
                 self._tables[player] = jnp.asarray(tensors)
         return self._tables[player]
@@ -226,20 +225,14 @@ class TreeKnowledge:
         behaviour[self.sequence[player][legal]] = strategy[legal]
         return behaviour
 
-    def _both(self) -> np.ndarray:
-        return self._tensors(self._decisions, (0, 1))
-
     def _tensors(self, histories: np.ndarray, players: tuple[int, ...]) -> np.ndarray:
         """Return features of histories, float32 [n, F · players]."""
-        tensors = np.zeros(
-            (len(histories), self.num_features * len(players)), np.float32
-        )
+        shape = len(histories), len(players), self.num_features
+        tensors = np.zeros(shape, np.float32)
         for i, state in states_at(self.tree.game, self.tree.histories, histories):
-            for k, player in enumerate(players):
-                first = k * self.num_features
-                read = getattr(state, f"{self._features}_tensor")
-                tensors[i, first : first + self.num_features] = read(player)
-        return tensors
+            read = getattr(state, f"{self._features}_tensor")
+            tensors[i] = [read(player) for player in players]
+        return tensors.reshape(shape[0], shape[1] * shape[2])
 
 
 def scale_of(game: Any) -> float:

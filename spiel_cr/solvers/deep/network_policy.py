@@ -29,6 +29,7 @@ from spiel_cr.games.opening.opened import open_game
 from spiel_cr.policies import behaviour_files
 from spiel_cr.policies.conversions import StatePolicy
 from spiel_cr.solvers.deep import deep_config
+from spiel_cr.solvers.deep.advantages import numbered
 from spiel_cr.solvers.deep.averages import SOFTMAX, Networks
 from spiel_cr.solvers.deep.outputs import PerceptronShape, regret_matching, softmax
 
@@ -213,10 +214,8 @@ class DeepPolicy(StatePolicy):
         played = regret_matching(flat, many, rule)
         played = played.reshape(outputs.shape)
         # Iterates from before the first fit contain only zeros.
-        fitted = [
-            leaf.reshape(len(leaf), -1).any(axis=1)
-            for leaf in self.average.leaves[player]
-        ]
+        leaves = self.average.leaves[player]
+        fitted = [leaf.reshape(len(leaf), -1).any(axis=1) for leaf in leaves]
         blank = np.flatnonzero(~np.any(fitted, axis=0))
         played[blank] = legal / legal.sum(axis=1)[:, None]
         return played
@@ -227,17 +226,12 @@ class DeepPolicy(StatePolicy):
         """Return all iterates' strategies at a player's states, float64 [T, A] each."""
         keys = [(player, state.information_state_string(player)) for state in states]
         cached = {key: self._known[key] for key in keys if key in self._known}
-        uncached = {
-            key: state
-            for key, state in zip(keys, states, strict=True)
-            if key not in cached
-        }
+        queries = zip(keys, states, strict=True)
+        uncached = {key: state for key, state in queries if key not in cached}
         if uncached:
             name = f"{self.average.features}_tensor"
-            features = np.array(
-                [getattr(state, name)(player) for state in uncached.values()],
-                np.float32,
-            )
+            tensors = [getattr(state, name)(player) for state in uncached.values()]
+            features = np.array(tensors, np.float32)
             legal = np.zeros((len(uncached), self._shape.actions), bool)
             for row, state in zip(legal, uncached.values(), strict=True):
                 row[state.legal_actions()] = True
@@ -334,11 +328,10 @@ def load_deep_policy(
       ImportError: If optax is missing.
     """
     named, average = _read(path)
-    loaded = (
-        behaviour_files.named_game(named, path)
-        if game is None
-        else open_game(game).game
-    )
+    if game is None:
+        loaded = behaviour_files.named_game(named, path)
+    else:
+        loaded = open_game(game).game
     if str(loaded) != named:
         file_game = open_game(named).game
         check_same_decisions(f"{path}: a policy", file_game, loaded)
@@ -371,49 +364,31 @@ def _read(path: atomic.Path) -> tuple[str, Networks]:
         raise corrupt(
             f"its networks have the shape {metadata.get('shape')!r}, which is invalid"
         )
-    leaves: list[list[np.ndarray]] = []
-    for player in range(2):
-        player_leaves: list[np.ndarray] = []
-        while (name := f"player{player}_{len(player_leaves)}") in arrays:
-            player_leaves.append(arrays[name])
-            if (
-                player_leaves[-1].dtype != np.float32
-                or not np.isfinite(player_leaves[-1]).all()
-            ):
-                raise corrupt(
-                    f"{name} contains values that are not finite float32 numbers"
-                )
-        leaves.append(player_leaves)
+    for name, leaf in arrays.items():
+        is_finite = leaf.dtype == np.float32 and np.isfinite(leaf).all()
+        if name.startswith("player") and not is_finite:
+            raise corrupt(f"{name} contains values that are not finite float32 numbers")
+    first, second = (numbered(arrays, f"player{player}_") for player in range(2))
     if kind == _NETWORK:
         # Older files have no arrays of a player without visits.
-        nothing = [np.zeros_like(leaf) for leaf in leaves[0] or leaves[1]]
-        average = Networks.single(
-            shape, features, [player_leaves or nothing for player_leaves in leaves]
-        )
+        nothing = [np.zeros_like(leaf) for leaf in first or second]
+        leaves = first or nothing, second or nothing
+        average = Networks.single(shape, features, leaves)
     else:
         fallback = behaviour_files.text_of(metadata, "fallback", path)
         if fallback not in deep_config.FALLBACK:
             raise corrupt(f"its fallback is {fallback!r}")
-        weights: list[np.ndarray] = []
-        for player, player_leaves in enumerate(leaves):
-            weight = arrays.get(f"weights{player}", np.zeros(0))
-            fits = weight.dtype == np.float64 and weight.ndim == 1
+        weights = [arrays.get(f"weights{p}", np.zeros(0)) for p in range(2)]
+        for player, weight in enumerate(weights):
+            counts = {len(leaf) for leaf in (first, second)[player]}
+            fits = weight.dtype == np.float64 and counts == {weight.size}
             # The comparisons are false for NaN.
-            fits = fits and bool((weight >= 0).all()) and 0 < weight.sum() < math.inf
-            if (
-                not fits
-                or not player_leaves
-                or any(len(leaf) != len(weight) for leaf in player_leaves)
-            ):
+            if not (fits and (weight >= 0).all() and 0 < weight.sum() < math.inf):
                 raise corrupt(
                     f"weights of player {player}'s iterates are missing or wrong"
                 )
-            weights.append(weight)
-        average = Networks(
-            *(shape, features, fallback),
-            (leaves[0], leaves[1]),
-            (weights[0], weights[1]),
-        )
+        both = weights[0], weights[1]
+        average = Networks(shape, features, fallback, (first, second), both)
     try:
         average.check()
     except ValueError as error:

@@ -3,7 +3,7 @@
 Outputs of illegal actions are arbitrary, and every use of them is masked.
 """
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -22,6 +22,20 @@ class PerceptronShape(NamedTuple):
     actions: int
     hidden: int
     layers: int
+
+    @classmethod
+    def of(
+        cls, knowledge: Any, config: Any, *, is_joint: bool = False
+    ) -> "PerceptronShape":
+        """Return the shape of a network of an algorithm.
+
+        Args:
+          knowledge: Meaning of its rows, an `infosets.Knowledge`.
+          config: Settings, which contain the numbers of hidden units and layers.
+          is_joint: Whether its input is joint information.
+        """
+        features = knowledge.num_features * (2 if is_joint else 1)
+        return cls(features, knowledge.num_actions, config.hidden, config.layers)
 
     @property
     def widths(self) -> tuple[int, ...]:

@@ -151,11 +151,8 @@ class Reservoir(Kept[Targets]):
         if not count:
             return
         number = self.num_seen + np.arange(count)
-        place = np.where(
-            number < self.capacity,
-            number,
-            (random.random(count) * (number + 1)).astype(np.int64),
-        )
+        drawn = (random.random(count) * (number + 1)).astype(np.int64)
+        place = np.where(number < self.capacity, number, drawn)
         self._put(visits._replace(target=visits.target.astype(np.float32)), place)
 
 

@@ -6,6 +6,7 @@ one by one. In both cases a network is evaluated at all positions of a depth tog
 `networks.evaluate` pads to a few sizes, so that XLA compiles few functions.
 """
 
+from collections.abc import Callable
 from typing import NamedTuple
 
 import jax
@@ -29,16 +30,17 @@ class RulesReader:
       item_bytes: Bytes of an entry of a tensor; 1 if the rules return entries 0 and 1.
     """
 
-    def __init__(self, source: RulesSource, features: str, actions: int) -> None:
+    def __init__(
+        self, source: RulesSource, read: Callable[..., np.ndarray], actions: int
+    ) -> None:
         """Compute one tensor to determine the data type.
 
         Args:
-          source: Simulator whose rules have a method for these tensors.
-          features: Name of the tensors, one of `config.FEATURES`.
+          source: Simulator by batched rules.
+          read: Method of the rules that returns a player's tensors at states.
           actions: Number A of distinct actions in OpenSpiel.
         """
-        self._read = getattr(source.rules, f"{features}_tensor")
-        self._actions = actions
+        self._read, self._actions = read, actions
         first = source.start(1, np.random.default_rng(0))
         self._none = self._read(first.states.rows, int(first.player[0]))[:0]
         self.item_bytes = int(self._none.dtype.itemsize)
@@ -191,9 +193,9 @@ def simulated_tensors(
     size, actions = feature_count(game, features), game.num_distinct_actions()
     source: Simulator
     reader: Reader
-    if rules is not None and hasattr(rules, f"{features}_tensor"):
+    if (read := getattr(rules, f"{features}_tensor", None)) is not None:
         source = by_rules = RulesSource(game, rules)
-        reader = RulesReader(by_rules, features, actions)
+        reader = RulesReader(by_rules, read, actions)
     else:
         source = StateSource(game)
         reader = StateReader(features, size, actions)

@@ -235,23 +235,15 @@ def _decide(
         parent, action = np.nonzero(followed)
         rho = np.where(is_updating_player[parent], 1, rho[parent])
     else:
-        share = np.where(is_updating_player & (num_legal > 1), config.epsilon, 0)[
-            :, None
-        ]
+        explores = (is_updating_player & (num_legal > 1))[:, None]
+        share = np.where(explores, config.epsilon, 0)
         mixed = (1 - share) * sigma + share * legal / num_legal[:, None]
         parent, action = np.arange(len(live)), choose(mixed, drawn)
         rho = mixed[parent, action]
     joint = None if task.critic is None else knowledge.joint(positions, live)
     return _Depth(
-        *(
-            live,
-            is_updating_player,
-            num_legal > 1,
-            (seen[0], seen[1]),
-            legal,
-            sigma,
-            weight[live],
-        ),
+        *(live, is_updating_player, num_legal > 1, (seen[0], seen[1]), legal, sigma),
+        weight[live],
         *(joint, parent, action, rho, positions.utility, acts),
     )
 
@@ -292,19 +284,11 @@ def _gather(
         acts = depth.is_updating_player if is_updating else ~depth.is_updating_player
         decides = depth.decides[acts]
         places = np.flatnonzero(acts)[decides]
-        parts.append(
-            Targets(
-                seen.rows[decides],
-                seen.legal[decides],
-                target[places],
-                depth.weight[places],
-            )
-        )
+        rows, legal = seen.rows[decides], seen.legal[decides]
+        parts.append(Targets(rows, legal, target[places], depth.weight[places]))
     if not parts:  # every match ended before a decision
-        nothing = np.zeros((0, num_actions))
-        return Targets(
-            np.zeros(0, np.int64), nothing.astype(bool), nothing, np.zeros(0)
-        )
+        rows, nothing = np.zeros(0, np.int64), np.zeros((0, num_actions))
+        return Targets(rows, nothing.astype(bool), nothing, np.zeros(0))
     return Targets(*(np.concatenate(arrays) for arrays in zip(*parts, strict=True)))
 
 
@@ -326,14 +310,6 @@ def _moves(way: list[_Depth], last: Positions, num_actions: int) -> Transitions:
             acts[following.live] = following.player
             legal[following.live] = following.legal
             after[following.live] = following.joint
-        parts.append(
-            Transitions(
-                *(
-                    rows_before,
-                    depth.action.astype(np.int32),
-                    utility.astype(np.float32),
-                ),
-                *(acts, after, legal),
-            )
-        )
+        action, utility = depth.action.astype(np.int32), utility.astype(np.float32)
+        parts.append(Transitions(rows_before, action, utility, acts, after, legal))
     return Transitions(*(np.concatenate(arrays) for arrays in zip(*parts, strict=True)))

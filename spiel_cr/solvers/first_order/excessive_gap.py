@@ -48,7 +48,7 @@ class EGTState(NamedTuple):
     """State of the excessive gap technique.
 
     Attributes:
-      reach: Strategy of each player in sequence form, float [S].
+      strategies: Strategy of each player in sequence form, float [S].
       replies: Smoothed best response of each player, float [S].
       owner: Player whose response is to the current strategy, int scalar.
       smoothing: μ of both players, float [2].
@@ -60,7 +60,7 @@ class EGTState(NamedTuple):
       iteration: Number of steps, int scalar.
     """
 
-    reach: Pair
+    strategies: Pair
     replies: Pair
     owner: jax.Array
     smoothing: jax.Array
@@ -68,11 +68,6 @@ class EGTState(NamedTuple):
     excess: jax.Array
     products: jax.Array
     iteration: jax.Array
-
-    @property
-    def strategies(self) -> Pair:
-        """Strategies of both players in sequence form."""
-        return self.reach
 
 
 def _response(
@@ -112,7 +107,7 @@ def _moved(
     Returns:
       The state after the step, in which `excess` may be positive.
     """
-    other, reach = 1 - player, list(state.reach)
+    other, reach = 1 - player, list(state.strategies)
     toward = mix(share, reach[player], answer)
     _, reply = _response(problem, config, other, toward, smoothing)
     reach[other] = mix(share, reach[other], reply)
@@ -120,7 +115,7 @@ def _moved(
     reach[player] = mix(share, reach[player], reply)
     other_value, reply = _response(problem, config, other, reach[player], smoothing)
     return state._replace(
-        reach=(reach[0], reach[1]),
+        strategies=(reach[0], reach[1]),
         replies=(reply, answer) if player else (answer, reply),
         owner=jnp.full_like(state.owner, other),
         smoothing=smoothing,
@@ -206,7 +201,7 @@ def _step_of(
         reuses,
         lambda: state.replies[player],
         lambda: _response(
-            problem, config, player, state.reach[1 - player], state.smoothing
+            problem, config, player, state.strategies[1 - player], state.smoothing
         )[1],
     )
     share = state.share

@@ -43,8 +43,8 @@ class SmoothingState(NamedTuple):
     """State of iterated smoothing.
 
     Attributes:
-      reach: Strategy of each player in sequence form, float [S].
-      gradients: Gradient of each player at the other player's reach, float [S].
+      strategies: Strategy of each player in sequence form, float [S].
+      gradients: Gradient of each player at the other player's strategy, float [S].
       centre: Strategy of each player from which the next step is measured, blocks.
       centre_reach: The same strategies in sequence form, float [S].
       centre_gradients: Gradient of each player at the other player's centre, float [S].
@@ -56,7 +56,7 @@ class SmoothingState(NamedTuple):
       iteration: Number of steps, int scalar.
     """
 
-    reach: Pair
+    strategies: Pair
     gradients: Pair
     centre: tuple[Blocks, Blocks]
     centre_reach: Pair
@@ -66,11 +66,6 @@ class SmoothingState(NamedTuple):
     inner: jax.Array
     products: jax.Array
     iteration: jax.Array
-
-    @property
-    def strategies(self) -> Pair:
-        """Strategies of both players in sequence form."""
-        return self.reach
 
 
 def _nash_conv(problem: SmoothedProblem, slopes: Pair) -> jax.Array:
@@ -121,7 +116,7 @@ def step(problem: SmoothedProblem, state: SmoothingState) -> SmoothingState:
         centre_gradients = gradients(problem, centre_reach)
         reach, slopes = jax.tree.map(
             lambda old, new: mix(share, old, new),
-            (state.reach, state.gradients),
+            (state.strategies, state.gradients),
             (centre_reach, centre_gradients),
         )
         # The upper model at the new point; the step is too long if it is exceeded.
@@ -131,7 +126,7 @@ def step(problem: SmoothedProblem, state: SmoothingState) -> SmoothingState:
             bound = bound + share * (old - moved[player].value)
         first, second = respond_both(problem, _PROX, slopes, smoothing)
         new = state._replace(
-            reach=reach,
+            strategies=reach,
             gradients=slopes,
             centre=centre,
             centre_reach=centre_reach,
@@ -149,10 +144,10 @@ def step(problem: SmoothedProblem, state: SmoothingState) -> SmoothingState:
     )
     # A smaller ε would be below rounding errors.
     goal = jnp.maximum(state.goal / math.e, jnp.finfo(size.dtype).eps)
-    first_centre, second_centre = map(strategy_of, problem.trees, done.reach)
+    first_centre, second_centre = map(strategy_of, problem.trees, done.strategies)
     restarted = done._replace(
         centre=(first_centre, second_centre),
-        centre_reach=done.reach,
+        centre_reach=done.strategies,
         centre_gradients=done.gradients,
         goal=goal,
         steepness=done.steepness / 2,

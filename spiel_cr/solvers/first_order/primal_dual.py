@@ -399,10 +399,8 @@ def _norm(trees: tuple[Treeplex, Treeplex], scales: Point, key: jax.Array) -> ja
         slope = gradient(trees[other], scaled_reach) + spread(
             trees[other], scaled_values
         )
-        return (
-            roots.reach[other] * slope,
-            roots.values[player] * flow(trees[player], scaled_reach),
-        )
+        lack = flow(trees[player], scaled_reach)
+        return roots.reach[other] * slope, roots.values[player] * lack
 
     def turn(_: jax.Array, carry: tuple) -> tuple:
         reach, values, _ = carry

@@ -3,7 +3,7 @@
 import functools
 import time
 from collections.abc import Callable
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, TypeAlias
 
 import jax
 import jax.numpy as jnp
@@ -53,36 +53,19 @@ def _first(problem: Problem, *, config: FirstOrderConfig) -> Any:
     return start(problem)
 
 
-class _Functions(NamedTuple):
-    """Jitted functions that make the first state and that iterate."""
-
-    begin: Any
-    run: Any
-
-    def compile_run(self, problem: Problem, config: FirstOrderConfig) -> None:
-        """Compile the iterating function, and release the memory of the compiler."""
-        trim()
-        like = jax.eval_shape(functools.partial(_first, config=config), problem)
-        count = np.zeros((), np.int32)
-        self.run.lower(problem, like, count, config=config).compile()
-        trim()
-
-
 def _step(problem: Problem, state: Any, *, config: FirstOrderConfig) -> Any:
     return _functions(config)[1](problem, state)
 
 
-_FUNCTIONS = _Functions(jax.jit(_first, static_argnames="config"), jitted_loop(_step))
-
-
 @functools.cache
-def large_functions() -> _Functions:
-    """Return functions for large games, which overwrite the state in place."""
-    options = quick_options()
-    return _Functions(
-        jax.jit(_first, static_argnames="config", compiler_options=options),
-        jitted_loop(_step, in_place=True, options=options),
-    )
+def _jitted(*, large: bool) -> tuple[Any, Any]:
+    """Return jitted functions that make the first state, and that iterate.
+
+    For large games, they are compiled in less time, and the state is overwritten.
+    """
+    options = quick_options() if large else None
+    begin = jax.jit(_first, static_argnames="config", compiler_options=options)
+    return begin, jitted_loop(_step, in_place=large, options=options)
 
 
 @jax.jit
@@ -135,22 +118,26 @@ def make_solver(
     exponent = treeplex.exponent_of(map(treeplex.largest_payoff, form.arrays))
     first, second = (treeplex.rescale(tree, exponent) for tree in form.arrays)
     large = sum(layout.size for layout in form.layouts) > _LARGE_STATE
-    functions = large_functions() if large else _FUNCTIONS
+    begin, run = _jitted(large=large)
     with precision(dtype):
         problem, compile_seconds = _problem(form, (first, second), config, dtype)
         started = time.perf_counter()
-        functions.begin.lower(problem, config=config).compile()
+        begin.lower(problem, config=config).compile()
         if large:
-            functions.compile_run(problem, config)
+            # Compiling needs memory, so it comes before the first state.
+            trim()
+            like = jax.eval_shape(functools.partial(_first, config=config), problem)
+            run.lower(problem, like, np.zeros((), np.int32), config=config).compile()
+            trim()
         compile_seconds += time.perf_counter() - started
         # A function that overwrites the state needs a separate array for each field.
-        state = jax.tree.map(jnp.copy, functions.begin(problem, config=config))
+        state = jax.tree.map(jnp.copy, begin(problem, config=config))
     return Solver(
         form,
         problem,
         state,
         SolverFunctions(
-            functions.run,
+            run,
             config,
             dtype,
             exponent=exponent,

@@ -33,6 +33,7 @@ class FlatTree(NamedTuple):
       balanced: Balanced strategy as in `sample_tree.Columns`, float [T].
       target: Mask of histories that targeted trajectories may visit, bool [N] or None.
       decides: Mask of the depths with a history where a player acts, bool [2, D].
+      roots: Entries of the players' empty sequences, int32 [2].
     """
 
     first_child: jax.Array
@@ -45,6 +46,7 @@ class FlatTree(NamedTuple):
     balanced: jax.Array
     target: jax.Array | None
     decides: jax.Array
+    roots: jax.Array
 
 
 def build(
@@ -82,6 +84,7 @@ def build(
         [(player[level] == p).any() for level in tree.histories.by_depth]
         for p in range(2)
     ]
+    roots = [0, tree.infosets[0].decisions.num_sequences]
     return FlatTree(
         first_child=typed(columns.first_child.astype(np.int32)),
         point=typed(point),
@@ -93,6 +96,7 @@ def build(
         balanced=typed(columns.balanced),
         target=None if target is None else typed(leads_to(tree, target)),
         decides=typed(np.array(decides)),
+        roots=typed(np.array(roots, np.int32)),
     )
 
 

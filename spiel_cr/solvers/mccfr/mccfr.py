@@ -225,16 +225,9 @@ def update_player(
     """
     samples, tree = problem.samples, problem.trees[player]
     values = sample.values[samples.entries[player]]
-    actions, means = [], []
-    begin = 1
-    for level, strategy in zip(tree.levels, state.strategy, strict=True):
-        blocks = []
-        for uniform in level.uniform:
-            end = begin + uniform.size
-            blocks.append(values[begin:end].reshape(uniform.shape))
-            begin = end
-        actions.append(blocks)
-        means.append(treeplex.infoset_values(strategy, blocks))
+    parts = treeplex.by_level(tree.levels, values)
+    actions = [level.split(x) for level, x in zip(tree.levels, parts, strict=True)]
+    means = list(map(treeplex.infoset_values, state.strategy, actions))
     regrets, next_strategy = cfr.update_regrets(
         rule, tree, problem.shared[player], state, actions, means, iteration
     )
@@ -304,13 +297,9 @@ def make_solver(
     depths: Any = len(tree.histories.by_depth)
     reader: StrategyReader | None = None
     if visiting:
-        flat = flat_tree.build(tree, columns, exponent, target)
-        arrays = cast(flat, dtype)
-        roots = np.array([0, tree.infosets[0].decisions.num_sequences], np.int32)
-        parts: Any = arrays, roots
-        problem: Any = visited.VisitedProblem(*parts)
-        state: Any = visited.init(arrays, columns.chance, config, dtype, seed)
-        reader = visited.reader(tree, arrays)
+        problem: Any = cast(flat_tree.build(tree, columns, exponent, target), dtype)
+        state: Any = visited.init(problem, columns.chance, config, dtype, seed)
+        reader = visited.reader(tree, problem)
     else:
         problem, depths = problem_of(tree, config, dtype, buckets)
         state = init(problem, depths, config, seed=seed)
@@ -387,5 +376,4 @@ def aim(solver: Solver, tree: GameTree, target: np.ndarray | None) -> None:
     if target is None:
         target = np.ones(len(tree.histories), bool)
     allowed = jax.device_put(sample_tree.leads_to(tree, target))
-    flat = solver.problem.tree._replace(target=allowed)
-    solver.problem = solver.problem._replace(tree=flat)
+    solver.problem = solver.problem._replace(target=allowed)

@@ -204,13 +204,9 @@ class PublicChanceSolver(TableSolver):
             shares = np.where(
                 is_visited, sums / np.where(is_visited, total, 1), 1 / width
             )
-            tables.append(
-                (
-                    keys.of_rows(rows, group.player),
-                    np.full(len(rows), width, np.uint16),
-                    shares.T.ravel().astype(np.float32),
-                )
-            )
+            counts = np.full(len(rows), width, np.uint16)
+            shares = shares.T.ravel().astype(np.float32)
+            tables.append((keys.of_rows(rows, group.player), counts, shares))
         key, count, probability = map(np.concatenate, zip(*tables, strict=True))
         visits = np.full(len(count), self.iterations, np.uint32)
         return TableStrategy(key, count, visits, probability)

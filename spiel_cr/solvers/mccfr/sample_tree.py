@@ -178,16 +178,11 @@ def balance(decisions: Decisions) -> np.ndarray:
 
     See Farina et al. 2020, "Stochastic regret minimization in extensive-form games".
     """
-    size = np.ones(decisions.num_sequences)
-    levels, owner = decisions.levels(), decisions.owner
-    for level in range(int(levels.max(initial=-1)), -1, -1):
-        in_level = levels[owner[1:]] == level
-        sums = np.bincount(
-            owner[1:][in_level], size[1:][in_level], minlength=len(decisions)
-        )
-        at_level = np.flatnonzero(levels == level)
-        np.add.at(size, decisions.parent[at_level], sums[at_level])
-    totals = np.bincount(owner[1:], size[1:], minlength=len(decisions))
+    size, totals = np.ones(decisions.num_sequences), np.zeros(len(decisions))
+    owner = decisions.owner
+    for infosets, sequences in decisions.upwards():
+        np.add.at(totals, owner[sequences], size[sequences])
+        np.add.at(size, decisions.parent[infosets], totals[infosets])
     return np.concatenate([np.ones(1), size[1:] / totals[owner[1:]]])
 
 

@@ -41,18 +41,6 @@ _UNIT = 65536.0
 _Walked: TypeAlias = tuple[jax.Array | None, jax.Array, walk.Scratch]
 
 
-class VisitedProblem(NamedTuple):
-    """Game in the form that this solver uses.
-
-    Attributes:
-      tree: Histories in flat arrays.
-      roots: Entries of the players' empty sequences, int32 [2].
-    """
-
-    tree: FlatTree
-    roots: jax.Array
-
-
 class VisitedState(NamedTuple):
     """State of a solve.
 
@@ -118,12 +106,12 @@ def init(
 
 
 def step(
-    problem: VisitedProblem, state: VisitedState, *, depths: int, config: MCCFRConfig
+    tree: FlatTree, state: VisitedState, *, depths: int, config: MCCFRConfig
 ) -> VisitedState:
     """Perform one iteration: a batch of trajectories and an update for each player.
 
     Args:
-      problem: Game in the form that this solver uses.
+      tree: Histories in flat arrays.
       state: State before the iteration.
       depths: Number D of depths of the game.
       config: Settings of the algorithm.
@@ -137,7 +125,7 @@ def step(
     keys = new_keys[1:]
     t = iteration.astype(dtype)
     weight = (t / _UNIT) ** config.gamma
-    average = _credit(problem, state.average, weight)
+    average = _credit(tree, state.average, weight)
     state = state._replace(average=average)
 
     width = draws.chunk_width(depths, config.batch)
@@ -145,13 +133,13 @@ def step(
     def sample(player: jax.Array, state: VisitedState) -> VisitedState:
         player_key = jax.random.wrap_key_data(keys[player])
         inputs = walk.WalkInputs(
-            tree=problem.tree,
+            tree=tree,
             strategy=state.strategy,
             draws=jnp.zeros(0, dtype),
             targeted=None,
             share=jnp.asarray(1 / config.batch, dtype),
             player=player,
-            past=_past(problem, config, state, player, t),
+            past=_past(tree, config, state, player, t),
         )
 
         def some(number: jax.Array, s: _Walked) -> _Walked:
@@ -171,7 +159,7 @@ def step(
         state = sample(player, state)
         return update(state) if config.alternating else state
 
-    update = functools.partial(_update, problem, config, t)
+    update = functools.partial(_update, tree, config, t)
     state = jax.lax.fori_loop(0, 2, turn, state)
     if not config.alternating:
         state = update(state)
@@ -198,7 +186,7 @@ def _walk_one(
 
 
 def _past(
-    problem: VisitedProblem,
+    tree: FlatTree,
     config: MCCFRConfig,
     state: VisitedState,
     player: jax.Array,
@@ -207,7 +195,7 @@ def _past(
     """Return the sums of a player's past reach, for average-strategy sampling.
 
     Args:
-      problem: Game in the form that this solver uses.
+      tree: Histories in flat arrays.
       config: Settings of the algorithm.
       state: State in which iteration t is credited only to the empty sequences.
       player: Player whose values are sampled, int32 scalar.
@@ -217,26 +205,26 @@ def _past(
         return None
     past = walk.Past(state.average, state.taken, jnp.zeros_like(t), jnp.zeros_like(t))
     credited = (t / _UNIT) ** config.gamma
-    start = past.sum_of(at(problem.roots, player)) - credited
+    start = past.sum_of(at(tree.roots, player)) - credited
     unit = (jnp.maximum(t - 1, 1) / _UNIT) ** -config.gamma
     return past._replace(start=start, unit=unit)
 
 
 def _update(
-    problem: VisitedProblem, config: MCCFRConfig, t: jax.Array, state: VisitedState
+    tree: FlatTree, config: MCCFRConfig, t: jax.Array, state: VisitedState
 ) -> VisitedState:
     """Update averages, regrets and strategies of the listed infosets; empty the list.
 
     Args:
-      problem: Game in the form that this solver uses.
+      tree: Histories in flat arrays.
       config: Settings of the algorithm.
       t: Number of the iteration from 1, float scalar.
       state: State after a batch.
     """
 
     def one(i: jax.Array, state: VisitedState) -> VisitedState:
-        infoset = _infoset(problem, config, state, at(state.scratch.points, i))
-        state, total = _change(problem, config, state, infoset, t)
+        infoset = _infoset(tree, config, state, at(state.scratch.points, i))
+        state, total = _change(tree, config, state, infoset, t)
         return _match(config.rule, state, infoset, total)
 
     state = jax.lax.fori_loop(0, state.scratch.length, one, state)
@@ -265,10 +253,9 @@ class _Infoset(NamedTuple):
 
 
 def _infoset(
-    problem: VisitedProblem, config: MCCFRConfig, state: VisitedState, point: jax.Array
+    tree: FlatTree, config: MCCFRConfig, state: VisitedState, point: jax.Array
 ) -> _Infoset:
     """Read the data that the update of an infoset needs."""
-    tree = problem.tree
     first, count = at(tree.first, point), at(tree.code, point) >> 2
     above = _sums_at(state.average, at(tree.parent, point))
     below = _sums_at(state.taken, point)
@@ -280,7 +267,7 @@ def _infoset(
 
 
 def _change(
-    problem: VisitedProblem,
+    tree: FlatTree,
     config: MCCFRConfig,
     state: VisitedState,
     infoset: _Infoset,
@@ -293,7 +280,7 @@ def _change(
     def action(a: jax.Array, c: _Changing) -> _Changing:
         entry, after = first + a, first + jnp.minimum(a + 1, count - 1)
         regret = c.entry.regret + (c.entry.pending - mean)
-        tolerance = at(problem.tree.tolerance, entry) * jnp.sqrt(t)
+        tolerance = at(tree.tolerance, entry) * jnp.sqrt(t)
         regret = _kept(config.rule, regret, tolerance)
         sums = increased(c.entry.average, missing * at(state.strategy, entry))
         regrets = put(c.regrets, entry, regret)
@@ -421,21 +408,19 @@ def increased(sums: DoubleSums, value: jax.Array) -> DoubleSums:
     return DoubleSums(top, low - (top - high))
 
 
-def _credit(
-    problem: VisitedProblem, average: DoubleSums, weight: jax.Array
-) -> DoubleSums:
+def _credit(tree: FlatTree, average: DoubleSums, weight: jax.Array) -> DoubleSums:
     """Add an iteration's weight to both empty sequences."""
 
     def one(
         player: jax.Array, s: tuple[DoubleSums, DoubleSums]
     ) -> tuple[DoubleSums, DoubleSums]:
         average, at_root = s
-        root = problem.roots[player]
+        root = tree.roots[player]
         new = increased(at_root, weight)
         average = DoubleSums(*map(put, average, (root, root), new))
-        return average, _sums_at(average, problem.roots[1])
+        return average, _sums_at(average, tree.roots[1])
 
-    start = average, _sums_at(average, problem.roots[0])
+    start = average, _sums_at(average, tree.roots[0])
     return jax.lax.fori_loop(0, 2, one, start)[0]
 
 

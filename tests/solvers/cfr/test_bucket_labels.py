@@ -250,7 +250,7 @@ def test_sampled_update_with_exact_values_equals_full_width_update():
                 return mccfr.update_player(
                     *(problem, player, state, sample, config.rule),
                     iteration=one,
-                    weight=one,
+                    share=one,
                 )
 
             found = update(problem, state, sample)

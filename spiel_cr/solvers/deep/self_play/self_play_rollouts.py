@@ -1,7 +1,7 @@
 """Parallel matches of self-play, and advantages of all actions at their decisions."""
 
 from collections.abc import Callable
-from typing import NamedTuple, Protocol, TypeAlias
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 
@@ -25,19 +25,9 @@ class NetworkDecisions(NamedTuple):
     log_policy: np.ndarray
 
 
-class Actor(Protocol):
-    """Function that returns the policy of a player at decisions."""
-
-    def __call__(
-        self, positions: Positions, at: np.ndarray, player: int
-    ) -> NetworkDecisions:
-        """Return the answer at some decisions of one player.
-
-        Args:
-          positions: Positions of a simulator.
-          at: Indices of the decisions among the positions, int64 [m].
-          player: Player who acts at all of these decisions.
-        """
+# Function that returns the policy at some decisions of one player, from the positions
+# of a simulator, the indices of the decisions among them, int64 [m], and the player.
+Actor: TypeAlias = Callable[[Positions, np.ndarray, int], NetworkDecisions]
 
 
 class Episodes(NamedTuple):
@@ -125,9 +115,7 @@ def _episodes(depths: list[_Depth], utility: np.ndarray) -> Episodes:
     return Episodes(
         np.concatenate(player),
         np.concatenate(match),
-        NetworkDecisions(
-            *(np.concatenate(parts) for parts in zip(*answers, strict=True))
-        ),
+        NetworkDecisions(*map(np.concatenate, zip(*answers, strict=True))),
         np.concatenate(action),
         np.cumsum([0, *sizes]),
         utility,

@@ -17,21 +17,10 @@ from spiel_cr.solvers.deep.deep_training import Training
 from spiel_cr.solvers.deep.infosets import ActingInfosets
 from spiel_cr.solvers.deep.outputs import PerceptronShape
 from spiel_cr.solvers.deep.self_play import self_play_network as network
+from spiel_cr.solvers.deep.self_play import self_play_rollouts as rollouts
 from spiel_cr.solvers.deep.self_play.self_play_config import (
     SELF_PLAY_PRESETS,
     SelfPlayConfig,
-)
-from spiel_cr.solvers.deep.self_play.self_play_network import (
-    Moves,
-    Rows,
-    UpdateRates,
-)
-from spiel_cr.solvers.deep.self_play.self_play_rollouts import (
-    Episodes,
-    NetworkDecisions,
-    advantages,
-    play,
-    policy_of,
 )
 from spiel_cr.solvers.deep.tensors import SimulatedTensors
 from spiel_cr.solvers.iterative_solver import check_arrays, check_numbers
@@ -105,21 +94,18 @@ class SelfPlay(Training):
             rows = (*knowledge.legal, knowledge.deciders)[number]
             assert rows is not None  # see `SelfPlayConfig.needs_tree`
             return None, network.table(max(len(rows), 1), knowledge.num_actions)
-        seen, table = knowledge.num_features, number if number < 2 else None
-        wide = seen if number < 2 else 2 * seen
-        shape = PerceptronShape(
-            wide, knowledge.num_actions, config.hidden, config.layers
-        )
+        player = number if number < 2 else None
+        shape = PerceptronShape.of(knowledge, config, is_joint=player is None)
         # A seed of 31 bits that depends on all bits of the solver's seed.
         network_seed = np.random.SeedSequence([seed, number]).generate_state(1)[0] >> 1
-        return knowledge.table(table), networks.make(shape.widths, int(network_seed))
+        return knowledge.table(player), networks.make(shape.widths, int(network_seed))
 
     def _iterate(self) -> None:
         """Play matches, and perform steps of the optimiser on their decisions."""
         config = self.config
         with precision(np.dtype(np.float32)):
             random = np.random.default_rng([self.seed, self.iterations])
-            episodes = play(
+            episodes = rollouts.play(
                 *(self.source, self, config.episodes, random),
                 joint=self._joint,
                 stratified=config.draws == "stratified",
@@ -129,7 +115,7 @@ class SelfPlay(Training):
                 self._features[2], self._critic.parameters, episodes.joint
             )
             unit = self._unit or 1.0
-            gains, targets = advantages(episodes, values, config.trace, unit)
+            gains, targets = rollouts.advantages(episodes, values, config.trace, unit)
             for number in range(len(self._learners)):
                 self._learn(number, episodes, gains, random)
             self._learn_values(episodes, targets, random)
@@ -160,7 +146,7 @@ class SelfPlay(Training):
     def _learn(
         self,
         number: int,
-        episodes: Episodes,
+        episodes: rollouts.Episodes,
         gains: np.ndarray,
         random: np.random.Generator,
     ) -> None:
@@ -179,21 +165,21 @@ class SelfPlay(Training):
             self._learners[number],
             rows,
             batches,
-            UpdateRates(*map(np.float32, rates)),
+            network.UpdateRates(*map(np.float32, rates)),
             norm=config.gradient_norm,
         )
         jax.block_until_ready(losses)
 
     def _learn_values(
-        self, episodes: Episodes, targets: np.ndarray, random: np.random.Generator
+        self,
+        episodes: rollouts.Episodes,
+        targets: np.ndarray,
+        random: np.random.Generator,
     ) -> None:
         """Perform steps of the optimiser for the critic."""
-        target_values, weight = (
-            targets.astype(np.float32),
-            np.ones(len(targets), np.float32),
-        )
-        moves = Moves(episodes.joint, episodes.action, target_values, weight)
-        moves, batches = self._batches(moves, random)
+        weight = np.ones(len(targets), np.float32)
+        rows = episodes.joint, episodes.action, targets.astype(np.float32), weight
+        moves, batches = self._batches(network.Moves(*rows), random)
         rate = np.float32(self.config.critic_rate)
         self._critic, errors = network.advance_critic(
             *(self._features[2], self._critic, moves, batches, rate),
@@ -211,20 +197,22 @@ class SelfPlay(Training):
         orders = [random.permutation(len(rows.weight)) for _ in range(config.epochs)]
         return rows, np.concatenate(orders).astype(np.int32).reshape(-1, size)
 
-    def _rows(self, number: int, episodes: Episodes, gains: np.ndarray) -> Rows:
+    def _rows(
+        self, number: int, episodes: rollouts.Episodes, gains: np.ndarray
+    ) -> network.Rows:
         """Return the rows that a network learns from."""
         chosen, answer = np.flatnonzero(episodes.player == number), episodes.answer
-        return Rows(
+        return network.Rows(
             *(answer.seen[chosen], answer.legal[chosen], answer.log_policy[chosen]),
             *(gains[chosen].astype(np.float32), np.ones(len(chosen), np.float32)),
         )
 
     def __call__(
         self, positions: Positions, at: np.ndarray, player: int
-    ) -> NetworkDecisions:
+    ) -> rollouts.NetworkDecisions:
         """Evaluate a player's network; see `self_play_rollouts.Actor`."""
         seen = self.knowledge.seen(positions, at, player)
-        return NetworkDecisions(
+        return rollouts.NetworkDecisions(
             self._places(seen.rows), seen.legal, self.ask(seen, player)
         )
 
@@ -241,16 +229,14 @@ class SelfPlay(Training):
           seen: Information of the player at m decisions, see `knowledge`.
           player: Player 0 or 1.
         """
-        legal = self.knowledge.legal[player]
+        legal, cached = self.knowledge.legal[player], self._cached_policies
+        parameters = self._learners[player].parameters
         if legal is None or len(legal) > _MOST_INFOSETS:
-            return self._evaluate(seen, player, self._learners[player].parameters)
-        if player not in self._cached_policies:
-            everything = self._compiled().everywhere(player)
-            parameters = self._learners[player].parameters
-            self._cached_policies[player] = self._evaluate(
-                everything, player, parameters
-            )
-        return self._cached_policies[player][seen.rows]
+            return self._evaluate(seen, player, parameters)
+        if player not in cached:
+            everywhere = self._compiled().everywhere(player)
+            cached[player] = self._evaluate(everywhere, player, parameters)
+        return cached[player][seen.rows]
 
     def _evaluate(
         self, seen: ActingInfosets, player: int, parameters: Any
@@ -279,7 +265,7 @@ class SelfPlay(Training):
           parameters: Parameters of the network.
         """
         log_policy = self._evaluate(seen, player, parameters)
-        policy = policy_of(seen.legal, log_policy)
+        policy = rollouts.policy_of(seen.legal, log_policy)
         return policy / policy.sum(axis=1, keepdims=True)
 
     def average_behaviours(self) -> tuple[np.ndarray, np.ndarray]:
@@ -293,25 +279,16 @@ class SelfPlay(Training):
         """
         knowledge = self._compiled()
         first, second = (
-            knowledge.behaviour(
-                p, self._policy(p, knowledge.everywhere(p), learner.mean)
-            )
+            self._policy(p, knowledge.everywhere(p), learner.mean)
             for p, learner in enumerate(self._learners)
         )
-        return first, second
+        return knowledge.behaviour(0, first), knowledge.behaviour(1, second)
 
     def average(self) -> Networks:
         """Return the means of parameters as networks; a table has none."""
-        knowledge, config = self.knowledge, self.config
+        config = self.config
         assert config.network == "mlp"
-        shape = PerceptronShape(
-            *(
-                knowledge.num_features,
-                knowledge.num_actions,
-                config.hidden,
-                config.layers,
-            )
-        )
+        shape = PerceptronShape.of(self.knowledge, config)
         both = [networks.leaves(learner.mean) for learner in self._learners]
         return Networks.single(shape, config.features, both)
 

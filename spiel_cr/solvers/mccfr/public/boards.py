@@ -18,6 +18,7 @@ import scipy.sparse
 from spiel_cr.common import memory
 from spiel_cr.common.arrays import joint_components
 from spiel_cr.games.public_tree.game import PublicTreeGame
+from spiel_cr.games.sequence_form.decisions import Payoffs
 
 
 class Round(NamedTuple):
@@ -91,9 +92,7 @@ def find(game: PublicTreeGame, memory_limit: memory.Limit = None) -> Boards:
             above = tuple(b[up] for b, up in zip(before, parents, strict=True))
         rounds.append(_round(matrix, above))
     sizes = np.array([part.size for part in rounds])
-    of_matrix = np.array(
-        [sizes[payoff_matrix.round] for payoff_matrix in game.payoff_matrices]
-    )
+    of_matrix = np.array([sizes[matrix.round] for matrix in game.payoff_matrices])
     hands = max(part.private_states[p].shape[1] for part in rounds for p in range(2))
     need = 8.0 * hands * hands * float(sizes.sum() + of_matrix.sum())
     size = memory.parse_limit(memory_limit)
@@ -103,21 +102,17 @@ def find(game: PublicTreeGame, memory_limit: memory.Limit = None) -> Boards:
             f"needs {memory.describe_bytes(need)} for matrices of hands on boards",
             *(memory_limit, size),
         )
-    blocks = [
-        _blocks(matrix.tocoo(), part, hands)
-        for matrix, part in zip(stakes, rounds, strict=True)
+    masses = [
+        _blocks(Payoffs(matrix.row, matrix.col, matrix.data), part, hands)
+        for matrix, part in zip((one.tocoo() for one in stakes), rounds, strict=True)
     ]
-    payoff_matrices = []
-    for payoff_matrix in game.payoff_matrices:
-        entries = payoff_matrix.coordinates()
-        coordinates = (entries.rows, entries.columns)
-        listed = scipy.sparse.coo_array(
-            (entries.values, coordinates), payoff_matrix.shape
-        )
-        payoff_matrices.append(_blocks(listed, rounds[payoff_matrix.round], hands))
+    payoff_matrices = [
+        _blocks(matrix.coordinates(), rounds[matrix.round], hands)
+        for matrix in game.payoff_matrices
+    ]
     return Boards(
         tuple(rounds),
-        np.concatenate(blocks),
+        np.concatenate(masses),
         np.cumsum(sizes) - sizes,
         np.concatenate([*payoff_matrices, np.zeros((0, hands, hands))]),
         np.cumsum(of_matrix) - of_matrix,
@@ -142,14 +137,10 @@ def _stakes(game: PublicTreeGame) -> list[scipy.sparse.csr_array]:
                 game.parents[1][number + 1][below.col],
             )
             matrix = scipy.sparse.coo_array((below.data, up), shape).tocsr()
-        for payoff_matrix in game.payoff_matrices:
-            if payoff_matrix.round == number:
-                entries = payoff_matrix.coordinates()
-                at = (entries.rows, entries.columns)
-                round_stakes = scipy.sparse.coo_array(
-                    (np.abs(entries.values), at), shape
-                )
-                matrix = matrix.maximum(round_stakes.tocsr())
+        for payoff_matrix in game.matrices_in(number).values():
+            rows, columns, values = payoff_matrix.coordinates()
+            sizes = scipy.sparse.coo_array((np.abs(values), (rows, columns)), shape)
+            matrix = matrix.maximum(sizes.tocsr())
         stakes.insert(0, matrix)
     return stakes
 
@@ -199,9 +190,10 @@ def _round(
     )
 
 
-def _blocks(matrix: scipy.sparse.coo_array, part: Round, hands: int) -> np.ndarray:
+def _blocks(entries: Payoffs, part: Round, hands: int) -> np.ndarray:
     """Return a matrix of private states, split by boards, float64 [B, h, h]."""
+    rows, columns, values = entries
     blocks = np.zeros((part.size, hands, hands))
-    board = part.board[0][matrix.row]
-    blocks[board, part.slot[0][matrix.row], part.slot[1][matrix.col]] = matrix.data
+    board = part.board[0][rows]
+    blocks[board, part.slot[0][rows], part.slot[1][columns]] = values
     return blocks

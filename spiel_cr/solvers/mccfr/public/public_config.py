@@ -4,6 +4,7 @@ import dataclasses
 import math
 
 from spiel_cr.common.checks import Wanted, check_settings
+from spiel_cr.common.parameters import by_name
 from spiel_cr.solvers.cfr.regret_matching import Rule
 
 _WANTED: Wanted = {
@@ -60,18 +61,15 @@ class PublicConfig:
 # `public-vr` and `public-vr+` have the settings of Schmid et al. 2019: actions of both
 # players are sampled uniformly, and baselines are averages with decay 0.5. `public-vr+`
 # also uses regret matching+ and linear averaging.
-PRESETS: dict[str, PublicConfig] = {
-    preset.name: preset
-    for preset in (
-        PublicConfig("public-es", scheme="external"),
-        PublicConfig("public-vr", baseline="average", epsilon=1.0, epsilon_other=1.0),
-        PublicConfig(
-            "public-vr+",
-            Rule(beta=-math.inf),
-            gamma=1.0,
-            baseline="average",
-            epsilon=1.0,
-            epsilon_other=1.0,
-        ),
-    )
-}
+PRESETS: dict[str, PublicConfig] = by_name(
+    PublicConfig("public-es", scheme="external"),
+    PublicConfig("public-vr", baseline="average", epsilon=1.0, epsilon_other=1.0),
+    PublicConfig(
+        "public-vr+",
+        Rule(beta=-math.inf),
+        gamma=1.0,
+        baseline="average",
+        epsilon=1.0,
+        epsilon_other=1.0,
+    ),
+)

@@ -8,13 +8,13 @@ boards of all rounds, U pairs of a board and an earlier round.
 """
 
 import dataclasses
-from typing import NamedTuple
+from collections.abc import Sequence
+from typing import Any, NamedTuple
 
 import jax
 import numpy as np
 
 from spiel_cr.common.arrays import ranges
-from spiel_cr.common.jax_utils import typed
 from spiel_cr.games.histories import TERMINAL
 from spiel_cr.games.public_tree.game import PublicTreeGame
 from spiel_cr.games.sequence_form.decisions import Decisions
@@ -90,12 +90,8 @@ class _Builder:
 
     def __init__(self, game: PublicTreeGame, boards: Boards) -> None:
         self.game, self.boards = game, boards
-        self.kind: list[np.ndarray] = []
-        self.above: list[np.ndarray] = []
-        self.node: list[np.ndarray] = []
-        self.board: list[np.ndarray] = []
-        self.probability: list[np.ndarray] = []
-        self.map: list[np.ndarray] = []
+        # Columns of the places of each group, in the order of `add`.
+        self.groups: list[Sequence[np.ndarray]] = []
         self.size = 0
         # Places of each public node by boards, int [B] each.
         self.at: list[np.ndarray] = [np.zeros(0, int)] * len(game.betting)
@@ -103,31 +99,17 @@ class _Builder:
         self.ups: list[np.ndarray] = []
         self.num_maps = 0
 
-    def add(
-        self,
-        kind: np.ndarray | int,
-        above: np.ndarray,
-        node: np.ndarray | int,
-        board: np.ndarray | int,
-        probability: np.ndarray | float,
-        maps: np.ndarray | int,
-    ) -> np.ndarray:
+    def add(self, above: np.ndarray, *columns: np.ndarray | float) -> np.ndarray:
         """Add places and return their numbers.
 
-        Arguments have the same length, or are scalars.
+        Args:
+          above: Place above each of them, int [n].
+          columns: Their kinds, public nodes, boards, probabilities and rows of `up`,
+            each [n] or a scalar.
         """
-        count = len(above)
-        for part, values in (
-            (self.kind, kind),
-            (self.above, above),
-            (self.node, node),
-            (self.board, board),
-            (self.probability, probability),
-            (self.map, maps),
-        ):
-            part.append(np.broadcast_to(values, count))
-        self.size += count
-        return np.arange(self.size - count, self.size)
+        self.groups.append(np.broadcast_arrays(above, *columns))
+        self.size += len(above)
+        return np.arange(self.size - len(above), self.size)
 
     def first_map(self, before: int, later: int) -> int:
         """Return the first row of `up` for deals between two rounds.
@@ -176,8 +158,8 @@ class _Builder:
         first = self.first_map(before, later)
         # Boards below one board are contiguous, so the children of a deal are as well.
         self.at[node] = self.add(
-            self.kind_of(node),
             places[board],
+            self.kind_of(node),
             node,
             self.boards.first[later] + np.arange(len(board)),
             share,
@@ -199,10 +181,9 @@ def build(game: PublicTreeGame, boards: Boards) -> NumberedPlaces:
     betting, builder = game.betting, _Builder(game, boards)
     first = boards.first
     if boards.rounds[0].size == 1:
-        root = builder.add(builder.kind_of(0), np.array([-1]), 0, 0, 1.0, 0)
-        builder.at[0] = root
+        builder.at[0] = builder.add(np.array([-1]), builder.kind_of(0), 0, 0, 1.0, 0)
     else:
-        builder.deal(0, builder.add(DEAL, np.array([-1]), 0, 0, 1.0, 0), -1)
+        builder.deal(0, builder.add(np.array([-1]), DEAL, 0, 0, 1.0, 0), -1)
     for node in range(len(betting)):
         children = game.betting.children(node)
         if not len(children):
@@ -212,8 +193,8 @@ def build(game: PublicTreeGame, boards: Boards) -> NumberedPlaces:
         later = betting.round[children] > before
         kinds = np.array([builder.kind_of(int(child)) for child in children])
         placed = builder.add(
-            np.tile(np.where(later, DEAL, kinds), len(positions)),
             np.repeat(positions, len(children)),
+            np.tile(np.where(later, DEAL, kinds), len(positions)),
             np.tile(children, len(positions)),
             np.repeat(first[before] + np.arange(len(positions)), len(children)),
             1.0,
@@ -229,17 +210,8 @@ def build(game: PublicTreeGame, boards: Boards) -> NumberedPlaces:
 
 def _finish(builder: _Builder) -> NumberedPlaces:
     game, boards = builder.game, builder.boards
-    kind, above, node, board, probability, maps = (
-        np.concatenate(part)
-        for part in (
-            builder.kind,
-            builder.above,
-            builder.node,
-            builder.board,
-            builder.probability,
-            builder.map,
-        )
-    )
+    groups = zip(*builder.groups, strict=True)
+    above, kind, node, board, probability, maps = map(np.concatenate, groups)
     size, hands = builder.size, boards.hands
     count = np.bincount(above[1:], minlength=size)
     begin = np.zeros(size, np.int64)
@@ -269,38 +241,34 @@ def _finish(builder: _Builder) -> NumberedPlaces:
         for p in range(2):
             table = part.private_states[p]
             has_hand[p, start : start + part.size, : table.shape[1]] = table >= 0
-    ups = np.concatenate(builder.ups, 1) if builder.ups else np.zeros((2, 1, hands))
+    ups = np.concatenate(builder.ups or [np.zeros((2, 1, hands), np.int32)], 1)
     parent, levels = _parent_entries(builder, row, width)
-    places = PlaceArrays(
-        _integers(kind),
-        _integers(begin),
-        _integers(count),
-        _integers(row),
-        _integers(board),
-        _number(probability),
-        _integers(maps),
-        _integers(term),
-        _integers(boards.matrix_first[terms.matrix[number]] + np.repeat(within, many)),
-        _number(terms.stake[number]),
-        (_integers(ups[0]), _integers(ups[1])),
-        (_number(has_hand[0]), _number(has_hand[1])),
-        _number(has_hand[:, board[0]]),
-        _number(boards.mass),
-        _number(boards.payoff_matrices),
-        _number(legal),
-        _integers(parent),
+    columns: Any = (
+        kind,
+        begin,
+        count,
+        row,
+        board,
+        probability,
+        maps,
+        term,
+        boards.matrix_first[terms.matrix[number]] + np.repeat(within, many),
+        terms.stake[number],
+        (ups[0], ups[1]),
+        (has_hand[0], has_hand[1]),
+        has_hand[:, board[0]],
+        boards.mass,
+        boards.payoff_matrices,
+        legal,
+        parent,
     )
+    places = PlaceArrays(*jax.tree.map(_wide, columns))
     return NumberedPlaces(places, _entries(builder, row, width), levels)
 
 
-def _integers(array: np.ndarray) -> jax.Array:
-    """Return an array as int32, typed as on a device."""
-    return typed(array.astype(np.int32))
-
-
-def _number(array: np.ndarray) -> jax.Array:
-    """Return an array as float64, typed as on a device."""
-    return typed(array.astype(np.float64))
+def _wide(array: np.ndarray) -> np.ndarray:
+    """Return an array as float64 or int32."""
+    return array.astype(np.float64 if array.dtype.kind == "f" else np.int32)
 
 
 def _parent_entries(

@@ -73,14 +73,12 @@ def init(
     strategy = uniform(tree).astype(dtype)
     shape, hands = strategy[:-1].shape, strategy.shape[2]
     zeros: Any = functools.partial(np.zeros, dtype=dtype)
-    size = (len(tree.kind), hands)
+    size, sums = (len(tree.kind), hands), int(np.prod(shape)) + 2
     learns = config.baseline == "average"
     return PublicState(
         strategy=strategy,  # type: ignore[arg-type]
         regrets=zeros(shape),
-        average=DoubleSums(
-            zeros(int(np.prod(shape)) + 2), zeros(int(np.prod(shape)) + 2)
-        ),
+        average=DoubleSums(zeros(sums), zeros(sums)),
         taken=DoubleSums(*(zeros((shape[0], hands)) for _ in range(2))),
         baseline=(zeros(size), zeros(size)) if learns else None,
         iteration=np.zeros((), np.int32),  # type: ignore[arg-type]

@@ -310,18 +310,9 @@ def _climb(
     dealt = at(places.kind, at(visits.place, above)) == DEAL
     excess = jnp.where(dealt, _gather_up(places, place, excess, player), excess)
     excess = jnp.where(i > 0, excess, 0)
+    # A scatter would have the same disadvantage as in `_gather_up`.
+    row = at(visits.values, above)
     return visits._replace(
-        values=_increase(visits.values, above, slot, excess),
+        values=put(visits.values, above, put(row, slot, at(row, slot) + excess)),
         value=put(visits.value, i, value),
     )
-
-
-def _increase(
-    array: jax.Array, first: jax.Array, second: jax.Array, value: jax.Array
-) -> jax.Array:
-    """Return the array [V, A, h] with a vector [h] added to one row.
-
-    Like `_gather_up`, this function avoids a scatter.
-    """
-    row = at(array, first)
-    return put(array, first, put(row, second, at(row, second) + value))

@@ -250,11 +250,8 @@ class Trajectories:
         np.add.at(table.visits, rows, np.uint32(1))
         missing = np.zeros(len(decisions.live))
         if sampled:
-            share = (
-                decisions.weight
-                if visits.player_reach is None
-                else visits.player_reach[decisions.live]
-            )
+            reach = visits.player_reach
+            share = decisions.weight if reach is None else reach[decisions.live]
             if self._config.scheme == "external":
                 updated = np.flatnonzero(~decisions.is_updating_player & has)
             missing[updated] = self._weight * share[updated]

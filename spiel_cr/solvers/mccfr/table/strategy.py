@@ -118,13 +118,9 @@ def of_table(table: InfosetTable, *, exact: bool, exploration: float) -> TableSt
         some = total > 0
         shares = np.where(some, sums / np.where(some, total, 1), legal / count)
         average[entries[legal]] = shares[legal]
-    rows = table.rows
-    return TableStrategy(
-        table.key[:rows],
-        table.count[:rows],
-        table.visits[:rows].copy(),
-        average[ROOTS:],
-    )
+    rows = slice(table.rows)
+    visits = table.visits[rows].copy()
+    return TableStrategy(table.key[rows], table.count[rows], visits, average[ROOTS:])
 
 
 def _add_missing(table: InfosetTable, average: np.ndarray, exploration: float) -> None:

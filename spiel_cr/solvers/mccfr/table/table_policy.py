@@ -13,8 +13,6 @@ from spiel_cr.games.opening.batched_rules import BatchedRules
 from spiel_cr.games.opening.identity import other_game
 from spiel_cr.games.opening.opened import Opened
 from spiel_cr.games.simulation import key_making
-from spiel_cr.games.simulation.rules_source import RulesSource
-from spiel_cr.games.simulation.simulator import Simulator
 from spiel_cr.policies import behaviour_files
 from spiel_cr.policies.conversions import SUM_TOLERANCE, StatePolicy
 from spiel_cr.solvers.mccfr.table.strategy import TableStrategy
@@ -54,7 +52,7 @@ class TablePolicy(StatePolicy):
     def __init__(
         self,
         game: pyspiel.Game,
-        source: Simulator,
+        source: Any,
         strategy: TableStrategy,
         fallback: openspiel_policy.Policy | None = None,
         *,
@@ -65,7 +63,8 @@ class TablePolicy(StatePolicy):
 
         Args:
           game: Sequential game.
-          source: Simulator that computes the same keys as those of the strategy.
+          source: `RulesSource` or `StateSource` that computes the same keys as those of
+            the strategy.
           strategy: Probabilities of both players.
           fallback: Policy for states without a row; uniform if None.
           keys: Kind of the source's keys, see `key_making.KINDS`; empty: batched rules
@@ -79,8 +78,7 @@ class TablePolicy(StatePolicy):
         self.strategy = strategy
         self.queried = self.unvisited = 0
         self.source = source
-        has_rules = isinstance(source, RulesSource)
-        self.keys = keys or (key_making.RULES if has_rules else key_making.STRINGS)
+        self.keys = keys or source.key_kind
         self._rows: dict[tuple[int, str], int] = {}
 
     def probabilities_at(self, state: pyspiel.State, player: int) -> dict[int, float]:
@@ -109,13 +107,8 @@ class TablePolicy(StatePolicy):
                 f"legal actions but the policy has {len(row_probabilities)}; use "
                 f"states of {self.game}"
             )
-        return dict(
-            zip(
-                legal,
-                (row_probabilities / row_probabilities.sum()).tolist(),
-                strict=True,
-            )
-        )
+        shares = (row_probabilities / row_probabilities.sum()).tolist()
+        return dict(zip(legal, shares, strict=True))
 
     def array_probabilities(
         self, rules: BatchedRules, states: np.ndarray, player: int
@@ -133,14 +126,8 @@ class TablePolicy(StatePolicy):
         Raises:
           ValueError: If the table's keys are computed from strings.
         """
-        if not isinstance(self.source, RulesSource):
-            raise ValueError(
-                f"the policy of {self.game} has keys of strings, which arrays of "
-                f"states do not have; use action_probabilities for each state"
-            )
-        legal = rules.legal_actions_mask(states)
         rows = self.strategy.find(self.source.keys_of(states, player))
-        return self.strategy.spread(rows, legal)
+        return self.strategy.spread(rows, rules.legal_actions_mask(states))
 
     def save(self, path: atomic.Path, metadata: Mapping[str, Any]) -> None:
         """Write the policy to an `.npz` file, atomically; see `SavedPolicy`."""

@@ -19,13 +19,8 @@ from spiel_cr.games.opening.opened import Opened
 from spiel_cr.games.simulation import key_making
 from spiel_cr.games.simulation.simulator import Simulator
 from spiel_cr.policies.result import TableFacts
+from spiel_cr.solvers import iterative_solver
 from spiel_cr.solvers.cfr.cfr_config import SAMPLED_PRESETS, MCCFRConfig
-from spiel_cr.solvers.iterative_solver import (
-    IterativeSolver,
-    check_arrays,
-    check_numbers,
-    settings_text,
-)
 from spiel_cr.solvers.mccfr.table import sampling, strategy, table
 from spiel_cr.solvers.mccfr.table.table_policy import TablePolicy
 
@@ -141,7 +136,7 @@ def trajectory_bytes(config: MCCFRConfig, max_actions: int, max_length: int) -> 
     return 2 * max_length * row + max_actions * entry
 
 
-class TableSolver(IterativeSolver):
+class TableSolver(iterative_solver.IterativeSolver):
     """Solver that samples a tree-free game and stores infosets in a table.
 
     Attributes:
@@ -195,7 +190,7 @@ class TableSolver(IterativeSolver):
             "game": str(self.source.game),
             "keys": self.keys,
             "fingerprint": key_making.fingerprint(self.source),
-            "config": settings_text(self.config),
+            "config": iterative_solver.settings_text(self.config),
             "seed": self.seed,
             **self.limits,
         }
@@ -210,11 +205,7 @@ class TableSolver(IterativeSolver):
         policy = TablePolicy(game, source, average, keys=self.keys, from_roots=exact)
         batch = getattr(self.config, "batch", None)
         facts = TableFacts(len(average), self.keys, batch=batch, **self.facts())
-        return {
-            "policy": policy,
-            "trajectories": self.trajectories,
-            "table": facts,
-        }
+        return {"policy": policy, "trajectories": self.trajectories, "table": facts}
 
     def close(self) -> None:
         """Close the simulator."""
@@ -353,9 +344,13 @@ class SampledTableSolver(TableSolver):
         Raises:
           ValueError: If the arrays do not belong to such a solver.
         """
-        check_arrays(arrays, self.arrays(), resized=set(arrays) - {"counts"})
+        iterative_solver.check_arrays(
+            arrays, self.arrays(), resized=set(arrays) - {"counts"}
+        )
         table.check_state(arrays, self.source.max_actions)
-        check_numbers(arrays, dict.fromkeys(("mass", "seconds", "counts"), 0.0))
+        iterative_solver.check_numbers(
+            arrays, dict.fromkeys(("mass", "seconds", "counts"), 0.0)
+        )
         self.table.restore(arrays)
         self.restore_random(arrays["random"])
         self._mass, self.seconds = float(arrays["mass"]), float(arrays["seconds"])

@@ -83,7 +83,7 @@ def test_rejects_settings_that_need_a_game_tree(algorithm, said):
 
 
 def settings_of(algorithm):
-    return find(algorithm).config_in("simulator")
+    return find(algorithm).simulated_config()
 
 
 def test_defaults_in_the_simulator_form():
