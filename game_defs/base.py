@@ -26,9 +26,7 @@ TERMINAL = int(pyspiel.PlayerId.TERMINAL)
 _GENERAL_SUM = pyspiel.GameType.Utility.GENERAL_SUM
 
 Shape = tuple[int, ...]
-# Contents of pieces by name: indices of the entries that are 1, one per row if a piece
-# has rows, or an array with all entries. Names without a piece are ignored.
-Contents = Mapping[str, Sequence[int] | np.ndarray]
+Pieces = Mapping[str, np.ndarray]
 
 
 class Shared:
@@ -140,10 +138,6 @@ class Game(pyspiel.Game):
 class State(pyspiel.State):
     """A state; subclasses implement the moves and `_utility`."""
 
-    def is_terminal(self) -> bool:
-        """Return True if the game is over."""
-        return bool(self.current_player() == TERMINAL)
-
     def returns(self) -> list[float]:
         """Return both players' utilities; 0 before the end."""
         value = float(self._utility()) if self.is_terminal() else 0.0
@@ -215,9 +209,9 @@ class Observer:
         if "player" in self.dict:
             self.dict["player"][player] = 1
         for owner, pieces in zip(self._owners[player], self._pieces, strict=True):
-            _write(pieces, self._private_contents(state, owner))
+            self._set_private(pieces, state, owner)
         if self._public:
-            _write(self.dict, self._public_contents(state))
+            self._set_public(self.dict, state)
 
     def string_from(self, state: Any, player: int) -> str:
         """Return what `player` observes at `state`."""
@@ -226,12 +220,12 @@ class Observer:
             texts.append(self._public_text(state))
         return " ".join(texts)
 
-    def _private_contents(self, state: Any, owner: int) -> Contents:
-        """Return the contents of a player's private pieces."""
+    def _set_private(self, pieces: Pieces, state: Any, owner: int) -> None:
+        """Write a player's private pieces, which are zeros before."""
         raise NotImplementedError
 
-    def _public_contents(self, state: Any) -> Contents:
-        """Return the contents of the public pieces."""
+    def _set_public(self, pieces: Pieces, state: Any) -> None:
+        """Write the public pieces, which are zeros before."""
         raise NotImplementedError
 
     def _private_text(self, state: Any, owner: int) -> str:
@@ -241,13 +235,7 @@ class Observer:
         raise NotImplementedError
 
 
-def _write(pieces: Mapping[str, np.ndarray], contents: Contents) -> None:
-    """Write contents into pieces, which are zeros before."""
-    for name in contents.keys() & pieces.keys():
-        piece, content = pieces[name], contents[name]
-        if isinstance(content, np.ndarray):
-            piece[:] = content
-        elif piece.ndim == 1:
-            piece[list(content)] = 1
-        else:
-            piece[np.arange(len(content)), list(content)] = 1
+def mark(rows: np.ndarray, numbers: Sequence[int]) -> None:
+    """Write a 1 into each of the first rows, in the column of its number."""
+    for row, number in enumerate(numbers):
+        rows[row, number] = 1

@@ -168,7 +168,7 @@ class IIGoofspielState(base.State):
 
     def current_player(self) -> int:
         """Return the player to bid, or TERMINAL after the last bid."""
-        if len(self.bids) == 2 * self.rules.num_cards:
+        if self.is_terminal():
             return base.TERMINAL
         return len(self.bids) % 2
 
@@ -182,6 +182,10 @@ class IIGoofspielState(base.State):
 
     def _action_to_string(self, player: int, action: int) -> str:
         return f"Bid {action + 1}"
+
+    def is_terminal(self) -> bool:
+        """Return True if all cards have been played."""
+        return len(self.bids) == 2 * self.rules.num_cards
 
     def round_winners(self) -> list[int]:
         """Return the winner of each completed round: 0, 1 or `TIE`."""
@@ -219,16 +223,21 @@ class IIGoofspielObserver(base.Observer):
             public["points"] = (2,)
         super().__init__(shows, private, public)
 
-    def _private_contents(self, state: IIGoofspielState, owner: int) -> base.Contents:
+    def _set_private(
+        self, pieces: base.Pieces, state: IIGoofspielState, owner: int
+    ) -> None:
         bids = state.bids[owner::2]
-        return {"bids": bids, "hand": _hand(bids, self._num_cards)}
+        if self._recall:
+            base.mark(pieces["bids"], bids)
+        else:
+            pieces["hand"][_hand(bids, self._num_cards)] = 1
 
-    def _public_contents(self, state: IIGoofspielState) -> base.Contents:
-        return {
-            "turn": [len(state.bids)],
-            "winners": state.round_winners(),
-            "points": np.array(state.points()),
-        }
+    def _set_public(self, pieces: base.Pieces, state: IIGoofspielState) -> None:
+        pieces["turn"][len(state.bids)] = 1
+        if self._recall:
+            base.mark(pieces["winners"], state.round_winners())
+        else:
+            pieces["points"][:] = state.points()
 
     def _private_text(self, state: IIGoofspielState, owner: int) -> str:
         bids = state.bids[owner::2]

@@ -121,6 +121,10 @@ class LatentTicTacToeState(base.State):
     def _action_to_string(self, player: int, action: int) -> str:
         return f"{LETTERS[player]}{action}"
 
+    def is_terminal(self) -> bool:
+        """Return True if the game is over."""
+        return self._player < 0
+
     def _utility(self) -> int:
         return latent_board.utility(self.board, self.keep)
 
@@ -165,21 +169,26 @@ class LatentTicTacToeObserver(base.Observer):
         super().__init__(shows, private, public)
         self._names = ("p0:", "p1:") if "player" in self.dict else ("", "")
 
-    def _private_contents(
-        self, state: LatentTicTacToeState, owner: int
-    ) -> base.Contents:
-        marks = state.cells()[owner::2]
-        return {"marks": marks, "last_mark": marks[-1:]}
+    def _set_private(
+        self, pieces: base.Pieces, state: LatentTicTacToeState, owner: int
+    ) -> None:
+        player_marks = state.cells()[owner::2]
+        if self._recall:
+            base.mark(pieces["marks"], player_marks)
+        else:
+            pieces["last_mark"][player_marks[-1:]] = 1
 
-    def _public_contents(self, state: LatentTicTacToeState) -> base.Contents:
-        cells, board = state.cells(), latent_board.public_part(state.board)
-        by_player = np.array([board, board >> NUM_CELLS])
-        return {
-            "turn": [len(cells)],
-            "shown": cells[:-1],
-            "board": _MASKS[by_player & FULL],
-            "later": _MASKS[by_player >> LATER & FULL],
-        }
+    def _set_public(self, pieces: base.Pieces, state: LatentTicTacToeState) -> None:
+        cells = state.cells()
+        pieces["turn"][len(cells)] = 1
+        if self._recall:
+            base.mark(pieces["shown"], cells[:-1])
+            return
+        board = latent_board.public_part(state.board)
+        for i in range(base.NUM_PLAYERS):
+            first = board >> NUM_CELLS * i
+            pieces["board"][i, list(CELLS_OF[first & FULL])] = 1
+            pieces["later"][i, list(CELLS_OF[first >> LATER & FULL])] = 1
 
     def string_from(self, state: LatentTicTacToeState, player: int) -> str:
         """Return what `player` observes at `state`."""

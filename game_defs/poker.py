@@ -113,6 +113,10 @@ class PokerState(base.State):
             return f"Deal {self.deck.names[action]}"
         return betting.Action(action).name.capitalize()
 
+    def is_terminal(self) -> bool:
+        """Return True after a fold and at a showdown."""
+        return self.tree.mover[self.row] == base.TERMINAL
+
     def _utility(self) -> int:
         bets = self.bets()
         sign = betting.fold_sign(bets) or int(self.deck.showdown(self.cards))
@@ -163,22 +167,21 @@ class PokerObserver(base.Observer):
             public["raises"] = (tree.rules.max_raises + 1,)
         super().__init__(shows, {"card": cards}, public)
 
-    def _private_contents(self, state: PokerState, owner: int) -> base.Contents:
-        return {"card": _dealt(state.cards, owner)}
+    def _set_private(self, pieces: base.Pieces, state: PokerState, owner: int) -> None:
+        _set_card(pieces["card"], state.cards, owner)
 
-    def _public_contents(self, state: PokerState) -> base.Contents:
+    def _set_public(self, pieces: base.Pieces, state: PokerState) -> None:
         bets = state.bets()
-        return {
-            "deals": [bets.num_deals],
-            **{
-                _piece(name): _dealt(state.cards, number)
-                for number, name in enumerate(state.deck.public, base.NUM_PLAYERS)
-            },
-            "bets": bets.actions(),
-            "turn": [bets.mover] if bets.mover >= 0 else [],
-            "chips": np.array(bets.chips),
-            "raises": [bets.raises],
-        }
+        pieces["deals"][bets.num_deals] = 1
+        for number, name in enumerate(state.deck.public, base.NUM_PLAYERS):
+            _set_card(pieces[_piece(name)], state.cards, number)
+        if self._recall:
+            base.mark(pieces["bets"], bets.actions())
+            return
+        if bets.mover >= 0:
+            pieces["turn"][bets.mover] = 1
+        pieces["chips"][:] = bets.chips
+        pieces["raises"][bets.raises] = 1
 
     def _private_text(self, state: PokerState, owner: int) -> str:
         return _card_text(state.deck, state.cards, owner)
@@ -370,7 +373,8 @@ def _bets_text(bets: betting.BettingState) -> str:
     return f"bets {bets.text}"
 
 
-def _dealt(cards: int, number: int) -> list[int]:
-    """Return the card with a number; an empty list if it has not been dealt."""
+def _set_card(row: np.ndarray, cards: int, number: int) -> None:
+    """Mark a card in a row of zeros if it has been dealt."""
     card = poker_deck.card_of(cards, number)
-    return [card - 1] if card else []
+    if card:
+        row[card - 1] = 1

@@ -151,7 +151,7 @@ class PrincessAndMonsterState(base.State):
 
     def current_player(self) -> int:
         """Return the player to move, or TERMINAL at the end."""
-        if is_over(self.is_caught(), self.num_moves(), self.rules.horizon):
+        if self.is_terminal():
             return base.TERMINAL
         return len(self.squares) % 2
 
@@ -166,6 +166,10 @@ class PrincessAndMonsterState(base.State):
 
     def _action_to_string(self, player: int, action: int) -> str:
         return DIRECTIONS[action][0]
+
+    def is_terminal(self) -> bool:
+        """Return True if the princess is caught or all moves are made."""
+        return bool(is_over(self.is_caught(), self.num_moves(), self.rules.horizon))
 
     def _utility(self) -> float:
         return float(utility(self.is_caught(), self.num_moves(), self.rules.horizon))
@@ -199,15 +203,17 @@ class PrincessAndMonsterObserver(base.Observer):
             private = {"path": (horizon + 1, num_squares)}
         super().__init__(shows, private, {"moves": (2 * horizon + 1,), "caught": (1,)})
 
-    def _private_contents(
-        self, state: PrincessAndMonsterState, owner: int
-    ) -> base.Contents:
-        path = state.squares[owner::2]
-        return {"path": path, "square": path[-1:]}
+    def _set_private(
+        self, pieces: base.Pieces, state: PrincessAndMonsterState, owner: int
+    ) -> None:
+        if self._recall:
+            base.mark(pieces["path"], state.squares[owner::2])
+        else:
+            pieces["square"][state.squares[owner::2][-1]] = 1
 
-    def _public_contents(self, state: PrincessAndMonsterState) -> base.Contents:
-        caught = np.array([state.is_caught()])
-        return {"moves": [state.num_moves()], "caught": caught}
+    def _set_public(self, pieces: base.Pieces, state: PrincessAndMonsterState) -> None:
+        pieces["moves"][state.num_moves()] = 1
+        pieces["caught"][0] = state.is_caught()
 
     def _private_text(self, state: PrincessAndMonsterState, owner: int) -> str:
         path = state.squares[owner::2]

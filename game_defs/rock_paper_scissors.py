@@ -89,7 +89,9 @@ class RockPaperScissorsState(base.State):
 
     def current_player(self) -> int:
         """Return the player to choose, or TERMINAL after both choices."""
-        return base.TERMINAL if len(self.choices) == 2 else len(self.choices)
+        if self.is_terminal():
+            return base.TERMINAL
+        return len(self.choices)
 
     def _legal_actions(self, player: int) -> list[int]:
         return list(range(self.num_actions))
@@ -99,6 +101,10 @@ class RockPaperScissorsState(base.State):
 
     def _action_to_string(self, player: int, action: int) -> str:
         return f"Choose {action + 1}"
+
+    def is_terminal(self) -> bool:
+        """Return True if both players have chosen."""
+        return len(self.choices) == 2
 
     def _utility(self) -> int:
         return utility(self.choices[0], self.choices[1], self.num_actions)
@@ -119,14 +125,16 @@ class RockPaperScissorsObserver(base.Observer):
         public = {"moves": (3,), "result": (3,)}
         super().__init__(shows, {"choice": (num_actions,)}, public)
 
-    def _private_contents(
-        self, state: RockPaperScissorsState, owner: int
-    ) -> base.Contents:
-        return {"choice": state.choices[owner : owner + 1]}
+    def _set_private(
+        self, pieces: base.Pieces, state: RockPaperScissorsState, owner: int
+    ) -> None:
+        for choice in state.choices[owner : owner + 1]:
+            pieces["choice"][choice] = 1
 
-    def _public_contents(self, state: RockPaperScissorsState) -> base.Contents:
-        result = [_result(state)] if state.is_terminal() else []
-        return {"moves": [len(state.choices)], "result": result}
+    def _set_public(self, pieces: base.Pieces, state: RockPaperScissorsState) -> None:
+        pieces["moves"][len(state.choices)] = 1
+        if state.is_terminal():
+            pieces["result"][_result(state)] = 1
 
     def _private_text(self, state: RockPaperScissorsState, owner: int) -> str:
         action = state.choices[owner : owner + 1]

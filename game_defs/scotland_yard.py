@@ -150,6 +150,10 @@ class ScotlandYardState(base.State):
             return f"Start on {self.rules.starts[action]}"
         return self.rules.names[action]
 
+    def is_terminal(self) -> bool:
+        """Return True if the fugitive is caught or all rounds are over."""
+        return self.utility != 0
+
     def _utility(self) -> int:
         return self.utility
 
@@ -193,30 +197,38 @@ class ScotlandYardObserver(base.Observer):
             public["tickets"] = (team * len(KINDS), max(rules.tickets) + 1)
         super().__init__(shows, private, public)
 
+    def _set_private(
+        self, pieces: base.Pieces, state: ScotlandYardState, owner: int
+    ) -> None:
+        for rows in pieces.values():
+            base.mark(rows, self._private_pieces(state, owner))
+
+    def _set_public(self, pieces: base.Pieces, state: ScotlandYardState) -> None:
+        for name, numbers in self._shown(state).items():
+            base.mark(pieces[name], numbers)
+
     def _private_text(self, state: ScotlandYardState, owner: int) -> str:
-        ((name, nodes),) = self._private_contents(state, owner).items()
-        return f"p{owner} {name} {_text(nodes)}"
+        name = "path" if self._recall else "nodes"
+        return f"p{owner} {name} {_text(self._private_pieces(state, owner))}"
 
     def _public_text(self, state: ScotlandYardState) -> str:
         names = {"trips": self._rules.names}
-        shown = self._public_contents(state).items()
+        shown = self._shown(state).items()
         return " ".join(f"{key} {_text(n, names.get(key, ()))}" for key, n in shown)
 
-    def _private_contents(
-        self, state: ScotlandYardState, owner: int
-    ) -> dict[str, Sequence[int]]:
+    def _private_pieces(self, state: ScotlandYardState, owner: int) -> Sequence[int]:
         """Return the nodes of a player's pieces, all of them with perfect recall."""
         path, trail = state.position.path, state.position.trail
-        if self._recall:
-            return {"path": path if owner == _FUGITIVE else trail}
-        return {"nodes": path[-1:] if owner == _FUGITIVE else self._nodes(state)}
+        if owner == _FUGITIVE:
+            return path if self._recall else path[-1:]
+        return trail if self._recall else self._nodes(state)
 
     def _nodes(self, state: ScotlandYardState) -> list[int]:
         """Return the current node of each detective."""
         team = len(self._rules.detectives)
         return [state.position.trail[number::team][-1] for number in range(team)]
 
-    def _public_contents(self, state: ScotlandYardState) -> dict[str, Sequence[int]]:
+    def _shown(self, state: ScotlandYardState) -> dict[str, Sequence[int]]:
         """Return the numbers of each public part that this observer has."""
         rules, position = self._rules, state.position
         path, trips, team = position.path, position.trips, len(rules.detectives)

@@ -327,6 +327,10 @@ class SpotState(base.State):
         hand = len(self.dealt) < base.NUM_PLAYERS
         return f"Deal {hand_text(action) if hand else DECK.text([action])}"
 
+    def is_terminal(self) -> bool:
+        """Return True after a fold and at a showdown."""
+        return self.current_player() == base.TERMINAL
+
     def returns(self) -> list[float]:
         """Return both players' utilities; 0 before the end."""
         first, second = super().returns()
@@ -376,16 +380,17 @@ class SpotObserver(base.Observer):
         public = {"deals": deals, "board": board, "bets": bets}
         super().__init__(shows, {"hand": cards}, public)
 
-    def _private_contents(self, state: SpotState, owner: int) -> base.Contents:
-        return {"hand": HANDS.cards[[*state.dealt[owner : owner + 1]]].ravel().tolist()}
+    def _set_private(self, pieces: base.Pieces, state: SpotState, owner: int) -> None:
+        if len(state.dealt) > owner:
+            pieces["hand"][HANDS.cards[state.dealt[owner]]] = 1
 
-    def _public_contents(self, state: SpotState) -> base.Contents:
-        spot, dealt = state.spot, list(state.dealt[base.NUM_PLAYERS :])
-        board = np.zeros((max(1, spot.stakes.deal), len(DECK)))
-        board[0, list(spot.deals.rules.board)] = 1
-        board[np.arange(len(dealt)), dealt] = 1
-        actions = spot.bets.tree.action[spot.bets.path(state.node)].tolist()
-        return {"deals": [len(state.dealt)], "board": board, "bets": actions}
+    def _set_public(self, pieces: base.Pieces, state: SpotState) -> None:
+        pieces["deals"][len(state.dealt)] = 1
+        pieces["board"][0, list(state.spot.deals.rules.board)] = 1
+        base.mark(pieces["board"], list(state.dealt[base.NUM_PLAYERS :]))
+        bets = state.spot.bets
+        actions = bets.tree.action[bets.path(state.node)]
+        base.mark(pieces["bets"], actions.tolist())
 
     def _private_text(self, state: SpotState, owner: int) -> str:
         hand = hand_text(state.dealt[owner]) if len(state.dealt) > owner else "-"
