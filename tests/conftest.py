@@ -46,7 +46,7 @@ _WRITTEN = _FOLDER.parent / "out" / "test-durations.json"
 _PROGRAMS = _FOLDER.parent / "build" / "test-programs"
 # Size of a test process above which compiled functions and game trees are deleted
 # between tests. Functions that later tests use are then traced and compiled again.
-_TIDY_BYTES = max(2.5e9, min(memory.machine_bytes(), 24e9) / 6)
+_TIDY_BYTES = 2_500_000_000
 # Minimum growth between two deletions.
 _TIDY_GROWTH = 500_000_000
 _held_after_tidying = 0

@@ -126,7 +126,7 @@ def test_spot_command_builds_no_sequence_form(monkeypatch, tmp_path, capsys):
     def fail(*arguments):
         raise AssertionError("positions of the sequence form were computed")
 
-    monkeypatch.setattr(public_form, "_places", fail)
+    monkeypatch.setattr(public_form, "place", fail)
     command = "spot --board 5s9sJs --pot 60 --stack 60 --bets allin --iterations 20"
     ranges = ";".join(FLOP["ranges"])
     saved, page = tmp_path / "spot.npz", tmp_path / "spot.html"

@@ -91,13 +91,14 @@ def test_auto_uses_float32_if_until_allows_it(tmp_path):
 
 
 def test_auto_continues_in_float64_when_float32_stalls(monkeypatch):
-    """The result is as good as with float64 alone, and `reason` has the change."""
+    """The goal is reached, unlike with float32 alone, and `reason` has the change."""
     options, goal = GameOptions("public-tree"), spiel_cr.Goal(50_000, until=1e-4)
     monkeypatch.setattr(automatic, "_FINE", 1e-8)
     watched = spiel_cr.solve(_RIVER, goal=goal, options=options)
     alone = spiel_cr.solve(_RIVER, "dcfr", goal, options=options)
     single = spiel_cr.solve(_RIVER, "dcfr", goal, options=options, dtype="float32")
-    assert watched.nash_conv() <= 1.5 * alone.nash_conv() < single.nash_conv() / 10
+    assert max(watched.nash_conv(), alone.nash_conv()) <= 1e-4
+    assert single.nash_conv() > 10 * alone.nash_conv()
     assert watched.average[0].dtype == watched.current[0].dtype == np.float64
     assert "where it stalled" in watched.reason
     nash_convs = [point.nash_conv for point in watched.curve]
