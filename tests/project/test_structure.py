@@ -20,10 +20,35 @@ _KINDS = re.compile(
 _FORMS = {"TREE", "PUBLIC_TREE", "PHANTOM", "SIMULATOR"}
 # Attributes of the interpreter and of the system, which `hasattr` may test.
 _SYSTEM = {"os", "sys"}
+# Attributes of arrays, whose presence is no kind of a form or policy.
+_ARRAYS = {"shape", "dtype"}
 # Where kinds may be distinguished: forms in their package, policies in their registry.
-_HOMES = ("spiel_cr/games/*",)
-# Tests on kinds elsewhere; falls to 25.
-MOST_KIND_TESTS = 88
+_HOMES = (
+    "spiel_cr/games/*",
+    "spiel_cr/policies/bot_base.py",
+    "spiel_cr/policies/policy_adapters.py",
+)
+# Number of tests on kinds elsewhere, with the reason; at most 25 in all.
+KIND_TESTS = {
+    "eval/tournaments/round_robin.py": (1, "only game trees identify a tournament"),
+    "spiel_cr/evaluation/best_response.py": (1, "results know their NashConv"),
+    "spiel_cr/evaluation/opponent.py": (5, "the policy determines the form"),
+    "spiel_cr/evaluation/responses/table_response.py": (
+        1,
+        "networks answer in batches",
+    ),
+    "spiel_cr/players/bots.py": (1, "bots that play a policy are evaluated by it"),
+    "spiel_cr/players/player_specs.py": (2, "arguments in the wrong order"),
+    "spiel_cr/players/player_strings.py": (2, "plugins, and simulated games"),
+    "spiel_cr/policies/array_queries.py": (1, "tables of OpenSpiel are read directly"),
+    "spiel_cr/resolving/lookahead/blueprint.py": (1, "a check of what the user gave"),
+    "spiel_cr/solvers/deep/deep_training.py": (1, "a game tree, or a simulated game"),
+    "spiel_cr/solvers/locks.py": (3, "locks of private states; readers of users"),
+    "spiel_cr/solvers/mccfr/table/table_policy.py": (1, "tables answer in batches"),
+    "spiel_cr/solvers/representation.py": (3, "represented games are recognised here"),
+    "spiel_cr/solvers/simulator_makers.py": (1, "an optional method of batched rules"),
+}
+MOST_KIND_TESTS = 25
 # Class names that several modules define.
 MOST_REPEATED = 0
 # Modules of fewer than 50 lines of code that one other module imports.
@@ -70,6 +95,7 @@ def kind_tests(nodes: list[ast.AST]) -> list[int]:
                 and _is_kind(args[1])
                 or name == "hasattr"
                 and not set(_names(args[0])) & _SYSTEM
+                and getattr(args[1], "value", None) not in _ARRAYS
             )
         elif isinstance(node, ast.MatchClass):
             found = _is_kind(node.cls)
@@ -83,12 +109,15 @@ def kind_tests(nodes: list[ast.AST]) -> list[int]:
 
 
 def test_number_of_kind_tests_is_limited():
-    places = []
+    places = {}
     for path in sources.files():
         name = sources.relative(path)
         if not any(fnmatch.fnmatch(name, home) for home in _HOMES):
-            places += [f"{name}:{line}" for line in kind_tests(sources.nodes(path))]
-    assert len(places) <= MOST_KIND_TESTS, "\n".join(places)
+            if lines := kind_tests(sources.nodes(path)):
+                places[name] = lines
+    counts = {name: len(lines) for name, lines in places.items()}
+    assert counts == {name: count for name, (count, _) in KIND_TESTS.items()}, places
+    assert sum(counts.values()) <= MOST_KIND_TESTS
 
 
 @pytest.mark.parametrize(
@@ -103,6 +132,7 @@ def test_number_of_kind_tests_is_limited():
         ("if game.kind == 'tree': pass", 1),
         ("match x:\n  case GameTree(): pass\n  case _: pass", 1),
         ("isinstance(x, str); hasattr(os, 'fork'); a.dtype.kind == 'f'", 0),
+        ("hasattr(x, 'shape') and hasattr(x, 'dtype')", 0),
         ("options.form == TREE; x.form is None", 0),
     ],
 )
