@@ -426,7 +426,7 @@ def _on_public_tree(
       OtherGameError: If the policy belongs to a game with other decisions.
     """
     if not same_game(policy.game, target.game):
-        policy = _moved(policy, target.game, memory_limit)
+        policy = _on_equal_game(policy, target.game, memory_limit)
     form = policy.form
     sequences = sum(side.num_sequences for side in form.public_decisions)
     dtype = policy.behaviour[0].dtype
@@ -449,7 +449,9 @@ def _on_public_tree(
     )
 
 
-def _moved(policy: FormPolicy, game: pyspiel.Game, memory_limit: Limit) -> FormPolicy:
+def _on_equal_game(
+    policy: FormPolicy, game: pyspiel.Game, memory_limit: Limit
+) -> FormPolicy:
     """Return the same strategy on another game with equal decisions.
 
     Raises:

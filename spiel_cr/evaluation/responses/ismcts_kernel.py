@@ -344,7 +344,8 @@ def search(
     started = table.started
     known = table.reached
 
-    def one(i: jax.Array, carry: _SimulationArrays) -> _SimulationArrays:
+    def simulate_round(i: jax.Array, carry: _SimulationArrays) -> _SimulationArrays:
+        """Run round i, one simulation for each of the points."""
         # Single precision gives the same draws for any default precision of the caller.
         shift_key = jax.random.fold_in(key, i)
         shift = jax.random.uniform(shift_key, (len(points), 1), jnp.float32)
@@ -355,14 +356,15 @@ def search(
         root = roots.infosets[turn]
         return _simulate(arrays, carry, root, draw)
 
-    def several(
+    def simulate_and_back_up(
         k: jax.Array, carry: tuple[SearchStatistics, jax.Array]
     ) -> tuple[SearchStatistics, jax.Array]:
+        """Run the rounds of interval k, and back up their values."""
         table, expected = carry
         end = jnp.minimum((k + 1) * roots.interval, roots.rounds)
         ends = _choices(arrays, table, prior, expected, exploration, width)
         batch = _SimulationArrays(table.visits, ends)
-        batch = jax.lax.fori_loop(k * roots.interval, end, one, batch)
+        batch = jax.lax.fori_loop(k * roots.interval, end, simulate_round, batch)
         slots = end * turns
         place = jnp.arange(len(roots.infosets))
         full = each * (slots // roots.number + (place < slots % roots.number))
@@ -373,8 +375,8 @@ def search(
         after = _back_up(arrays, after)
         return after, after.reached - table.reached
 
-    looks = -(-roots.rounds // roots.interval)
-    table, _ = jax.lax.fori_loop(0, looks, several, (table, jnp.zeros_like(known)))
+    intervals, start = -(-roots.rounds // roots.interval), jnp.zeros_like(known)
+    table, _ = jax.lax.fori_loop(0, intervals, simulate_and_back_up, (table, start))
     return table
 
 
