@@ -10,7 +10,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK = 1
 
 help:
 	@echo "make demo       re-solve a game, print NashConv next to bundled baselines, and plot a curve"
-	@echo "make test       format, lint, prose, types, import rules, quick tests (about 13 minutes on two cores)"
+	@echo "make test       format, lint, prose, types, import rules, quick tests (about 7 minutes on two cores)"
 	@echo "make test-slow  the tests marked slow (large games)"
 	@echo "make test-compiler   the tests of make test, compiled as users' programs are (6 minutes)"
 	@echo "make docs       the documentation site, into build/site (needs the network once)"
