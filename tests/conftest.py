@@ -45,9 +45,8 @@ _KNOWN = _FOLDER / "durations.json"
 _WRITTEN = _FOLDER.parent / "out" / "test-durations.json"
 _PROGRAMS = _FOLDER.parent / "build" / "test-programs"
 # Size of a test process above which compiled functions and game trees are deleted
-# between tests. Functions that later tests use are then traced and compiled again, so
-# two processes may use two thirds of the memory, but no more than 16 GB.
-_TIDY_BYTES = max(2.5e9, min(memory.machine_bytes() / 3, 8e9))
+# between tests. Functions that later tests use are then traced and compiled again.
+_TIDY_BYTES = 2_500_000_000
 # Minimum growth between two deletions.
 _TIDY_GROWTH = 500_000_000
 _held_after_tidying = 0
