@@ -9,7 +9,7 @@ import pytest
 import spiel_cr
 from spiel_cr.common.errors import InvalidGameError
 from spiel_cr.eval.inspection import hand_grid
-from spiel_cr.evaluation import openspiel_evaluator, opponent
+from spiel_cr.evaluation import openspiel_evaluator
 from spiel_cr.games.opening.opened import open_game
 from spiel_cr.games.public_tree import public_tree_game
 from spiel_cr.players.player_specs import prepare
@@ -238,7 +238,6 @@ def test_public_tree_best_response_equals_that_of_the_game_tree(
     def refuse(*_, **__):
         raise AssertionError("tree")
 
-    monkeypatch.setattr(opponent, "build_tree", refuse)
     monkeypatch.setattr(representation, "build_tree", refuse)
     words = ("best-response", "--game", game, "--policy", f"policy(path={path})")
     found, out, _ = outputs(capsys, *words, "--method", "exact")
