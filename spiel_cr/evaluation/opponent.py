@@ -19,9 +19,9 @@ from spiel_cr.common.errors import GameTooLargeError, MoreKnowledgeError
 from spiel_cr.common.executor import IN_PROCESS, Executor
 from spiel_cr.common.memory import Limit
 from spiel_cr.common.messages import announce
+from spiel_cr.common.pairs import ordered_pair
 from spiel_cr.evaluation.abrupt_phantom import AbruptEvaluation
 from spiel_cr.evaluation.response_config import Behaviours
-from spiel_cr.evaluation.result import in_player_order
 from spiel_cr.games.game_form import HasSequenceForm
 from spiel_cr.games.opening.estimate import estimate_histories
 from spiel_cr.games.opening.identity import other_game, same_game
@@ -161,7 +161,7 @@ class Opponent(NamedTuple):
           response: The response's action probabilities, float64 [S].
         """
         assert self.form is not None
-        behaviours = in_player_order(player, response, self.strategy()[1 - player])
+        behaviours = ordered_pair(player, response, self.strategy()[1 - player])
         return form_policy(self.form, behaviours)
 
     def bot(self, seat: int, seed: int) -> pyspiel.Bot:

@@ -7,6 +7,7 @@ import numpy as np
 import pyspiel
 from open_spiel.python import policy as openspiel_policy
 
+from spiel_cr.common.pairs import ordered_pair
 from spiel_cr.evaluation.control_variates import Luck, without_luck
 from spiel_cr.evaluation.opponent import Opponent
 from spiel_cr.evaluation.referee import play_match
@@ -21,7 +22,6 @@ from spiel_cr.evaluation.responses.state_responder import StateResponder
 from spiel_cr.evaluation.result import (
     BeliefRecord,
     ResponseValue,
-    in_player_order,
     mean_of_matches,
 )
 from spiel_cr.games.opening.game_checks import payoff_offset, utility_bounds
@@ -45,7 +45,7 @@ def expected_reward(
       behaviour: The player's action probabilities, float64 [S].
       opponent: The other player's action probabilities, float64 [S'].
     """
-    reach = reach_of(form, in_player_order(player, behaviour, opponent))
+    reach = reach_of(form, ordered_pair(player, behaviour, opponent))
     return (1 if player == 0 else -1) * best_responses.expected_value(form, reach)
 
 
@@ -75,7 +75,7 @@ def value_of_response(
             largest = float(np.abs(opponent.tree.histories.utility).max())
         reach = reach_of(form, policy)[1 - player]
         exact = best_responses.best_response_value(form, player, reach)
-        played, other = in_player_order(player, *policy)
+        played, other = ordered_pair(player, *policy)
         statistics["exact_value"] = exact
         statistics["on_policy"] = expected_reward(form, player, played, other)
         if behaviour is not None:
@@ -149,7 +149,7 @@ class ResponseMatches:
         reduces_variance = looks_ahead and config.luck_rollouts > 0
         if reduces_variance and (self._is_known or self._learner is None):
             uniform = openspiel_policy.UniformRandomPolicy(opponent.game)
-            policies = enumerate(in_player_order(player, uniform, opponent.policy))
+            policies = enumerate(ordered_pair(player, uniform, opponent.policy))
             self._answers = {seat: Answers(policy, seat) for seat, policy in policies}
 
     def __call__(self, number: int) -> ResponseMatch:
@@ -173,7 +173,7 @@ class ResponseMatches:
             responder.beliefs = BeliefRecord()
         match = play_match(
             self._opponent.game,
-            in_player_order(player, responder, self._rival),
+            ordered_pair(player, responder, self._rival),
             random,
             chance=np.random.default_rng([seed, number]),
             observers=() if luck is None else (luck,),

@@ -441,8 +441,3 @@ def mean_of_bound(
     if bounds is not None and variance_reduced:
         half += (1 - 0.05 ** (1 / len(returns))) * (bounds[1] - bounds[0])
     return mean, half
-
-
-def in_player_order(player: int, first: Any, second: Any) -> Any:
-    """Return a player's and the opponent's item in the order of players 0 and 1."""
-    return (first, second) if player == 0 else (second, first)

@@ -21,6 +21,7 @@ from spiel_cr.common.json_log import JsonLog, Key, Record
 from spiel_cr.common.json_records import check_fields, is_list, is_number, is_table
 from spiel_cr.common.memory import Limit
 from spiel_cr.common.messages import progress_bar
+from spiel_cr.common.pairs import ordered_pair
 from spiel_cr.common.statistics import mean_and_half_width
 from spiel_cr.evaluation.agents.bounds import (
     FOLDS,
@@ -31,7 +32,6 @@ from spiel_cr.evaluation.agents.bounds import (
 )
 from spiel_cr.evaluation.opponent import build_for_evaluation
 from spiel_cr.evaluation.referee import play_match
-from spiel_cr.evaluation.result import in_player_order
 from spiel_cr.games.opening.game_checks import payoff_offset, utility_bounds
 from spiel_cr.games.tree.tree import GameTree
 from spiel_cr.games.tree.tree_builder import Game
@@ -327,7 +327,7 @@ def _response(tree: GameTree, player: int, mean: np.ndarray) -> Policy:
     """Return the policy of a best response to the frequencies of all answers."""
     reach = reach_from_behaviour(tree.decisions[1 - player], mean)
     response = best_response(tree.sequence_form, player, reach)
-    return form_policy(tree, in_player_order(player, response, mean))
+    return form_policy(tree, ordered_pair(player, response, mean))
 
 
 def _mean(tree: GameTree, records: Sequence[Record]) -> tuple[float, float, int] | None:
@@ -429,7 +429,7 @@ class AgentQueries:
                 state = self.tree.state_at(int(history))
                 keep(state, player, bot.step(state))
             else:
-                bots = in_player_order(player, bot, PolicyBot(1 - player, opponent))
+                bots = ordered_pair(player, bot, PolicyBot(1 - player, opponent))
                 random = np.random.default_rng((*stream, 1))
                 while len(returns) < HANDS:
                     match = play_match(self.tree, bots, random, observers=[keep])
