@@ -98,7 +98,7 @@ def test_auto_continues_in_float64_when_float32_stalls(monkeypatch):
     alone = spiel_cr.solve(_RIVER, "dcfr", goal, options=options)
     single = spiel_cr.solve(_RIVER, "dcfr", goal, options=options, dtype="float32")
     assert max(watched.nash_conv(), alone.nash_conv()) <= 1e-4
-    assert single.nash_conv() > 10 * alone.nash_conv()
+    assert single.nash_conv() > 15 * alone.nash_conv()
     assert watched.average[0].dtype == watched.current[0].dtype == np.float64
     assert "where it stalled" in watched.reason
     nash_convs = [point.nash_conv for point in watched.curve]
